@@ -1,0 +1,30 @@
+# Flags shared by every target: language level, warnings as errors, sanitizers, ccache, where things are put.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# One interface target instead of global options: the torch room's own headers do not survive -Werror.
+add_library(stoker_flags INTERFACE)
+target_include_directories(stoker_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(stoker_flags INTERFACE -Wall -Wextra -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(stoker_flags INTERFACE -Wthread-safety)
+endif()
+
+if(STOKER_STDLIB)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-stdlib=${STOKER_STDLIB}>)
+  add_link_options(-stdlib=${STOKER_STDLIB})
+endif()
+if(STOKER_SANITIZE)
+  add_compile_options(-fsanitize=${STOKER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  add_link_options(-fsanitize=${STOKER_SANITIZE})
+endif()

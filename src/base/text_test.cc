@@ -1,0 +1,53 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker {
+namespace {
+
+TEST(Text, formats_every_kind_of_argument) {
+  const std::string owned = "owned";
+  EXPECT_EQ(format("{} {} {} {} {:.2f} {} {}", true, 'c', -1, 2u, 0.125, owned, Path("/a")),
+            "true c -1 2 0.12 owned /a");
+}
+
+TEST(Text, split_keeps_empty_pieces) {
+  EXPECT_EQ(split("a,,b", ','), (std::vector<std::string_view>{"a", "", "b"}));
+  EXPECT_EQ(split("", ','), (std::vector<std::string_view>{""}));
+}
+
+TEST(Text, numbers_are_whole_or_nothing) {
+  std::int64_t n = 0;
+  EXPECT_TRUE(parse_number("-12", &n));
+  EXPECT_EQ(n, -12);
+  EXPECT_FALSE(parse_number("12x", &n));
+  EXPECT_FALSE(parse_number("", &n));
+  EXPECT_FALSE(parse_number("99999999999999999999", &n));
+  double d = 0;
+  EXPECT_TRUE(parse_number("1e-3", &d));
+  EXPECT_FALSE(parse_number(" 1", &d));
+}
+
+TEST(Text, suggests_the_nearest_word_or_lists_a_short_choice) {
+  const std::string_view words[] = {"resources", "record", "run"};
+  EXPECT_EQ(suggestion("resorces", words), "; did you mean 'resources'?");
+  EXPECT_EQ(suggestion("xyzzy", words), " (one of: resources, record, run)");
+}
+
+TEST(Text, printable_escapes_control_bytes_and_broken_utf8) {
+  EXPECT_EQ(printable("a\x1b[31m\xff\xc3\xa9"), "a\\x1b[31m\\xff\xc3\xa9");
+}
+
+TEST(Text, shell_quote_survives_quotes_and_newlines) {
+  EXPECT_EQ(shell_quote("plain/path-1"), "plain/path-1");
+  EXPECT_EQ(shell_quote("it's $(x)\n"), "'it'\\''s $(x)\n'");
+  EXPECT_EQ(shell_quote(""), "''");
+}
+
+TEST(Text, counts_are_grouped_by_three) {
+  EXPECT_EQ(grouped(7), "7");
+  EXPECT_EQ(grouped(1234567), "1 234 567");
+}
+
+}  // namespace
+}  // namespace stoker
