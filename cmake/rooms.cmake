@@ -54,7 +54,7 @@ function(stoker_add_rooms)
   stoker_room(report ROOMS config format net slurm record job data checkpoint observe stage explain
               LIBRARIES stoker::json)
   if(STOKER_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/src/torch/train_main.cc)
-    find_package(Libtorch REQUIRED)
+    find_package(Libtorch 2.13 REQUIRED)
     stoker_room(torch ROOMS data stage checkpoint net record job LIBRARIES libtorch::libtorch stoker::json)
   endif()
   stoker_room(cli ROOMS config format net slurm record job data checkpoint observe stage rank launch explain report

@@ -1,0 +1,63 @@
+# Finds the libtorch inside a `torch` wheel and offers it as libtorch::libtorch (headers, libraries, build rpath).
+#
+#   STOKER_TORCH_PREFIX   the wheel's folder (the one with include/ and lib/); default: torch of .venv
+#   Libtorch_VERSION      of the wheel, without the part after '+'
+#   Libtorch_CUDA         whether it is a CUDA wheel
+#
+# The wheel's own TorchConfig.cmake insists on a CUDA toolkit for a CUDA wheel; nothing here needs one, because
+# no file of ours is compiled by nvcc and the wheel brings its libraries.
+include(FindPackageHandleStandardArgs)
+
+set(STOKER_TORCH_PREFIX "" CACHE PATH "Folder of the torch wheel with include/ and lib/; empty: torch of .venv")
+set(prefix "${STOKER_TORCH_PREFIX}")
+if(NOT prefix)
+  file(GLOB candidates ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  if(candidates)
+    list(GET candidates 0 prefix)
+  endif()
+endif()
+
+# A prefix that changed must be looked up again: the results are not cached entries of the user's.
+foreach(entry INCLUDE_DIR torch_LIBRARY torch_cpu_LIBRARY c10_LIBRARY torch_cuda_LIBRARY c10_cuda_LIBRARY)
+  unset(Libtorch_${entry} CACHE)
+endforeach()
+find_path(Libtorch_INCLUDE_DIR ATen/core/Tensor.h HINTS ${prefix}/include NO_DEFAULT_PATH)
+foreach(library torch torch_cpu c10 torch_cuda c10_cuda)
+  find_library(Libtorch_${library}_LIBRARY ${library} HINTS ${prefix}/lib NO_DEFAULT_PATH)
+endforeach()
+set(Libtorch_VERSION "")
+if(EXISTS ${prefix}/version.py)
+  file(STRINGS ${prefix}/version.py line REGEX "^__version__ = ")
+  string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" Libtorch_VERSION "${line}")
+endif()
+set(Libtorch_CUDA OFF)
+if(Libtorch_torch_cuda_LIBRARY)
+  set(Libtorch_CUDA ON)
+endif()
+
+find_package_handle_standard_args(Libtorch
+  REQUIRED_VARS Libtorch_INCLUDE_DIR Libtorch_torch_LIBRARY Libtorch_torch_cpu_LIBRARY Libtorch_c10_LIBRARY
+  VERSION_VAR Libtorch_VERSION
+  REASON_FAILURE_MESSAGE "no torch wheel: try script/bootstrap --for build, or -DSTOKER_TORCH_PREFIX=<folder of torch>, or -DSTOKER_TORCH=OFF")
+
+if(Libtorch_FOUND AND NOT TARGET libtorch::libtorch)
+  add_library(libtorch::libtorch INTERFACE IMPORTED GLOBAL)
+  # IMPORTED targets are system headers, so the wheel's warnings are not ours.
+  target_include_directories(libtorch::libtorch INTERFACE
+    ${Libtorch_INCLUDE_DIR} ${Libtorch_INCLUDE_DIR}/torch/csrc/api/include)
+  # How the wheels are built; without them the distributed headers declare nothing.
+  target_compile_definitions(libtorch::libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO _GLIBCXX_USE_CXX11_ABI=1)
+  foreach(library torch torch_cpu torch_cuda c10_cuda c10)
+    if(Libtorch_${library}_LIBRARY)
+      add_library(libtorch::${library} SHARED IMPORTED GLOBAL)
+      set_target_properties(libtorch::${library} PROPERTIES IMPORTED_LOCATION ${Libtorch_${library}_LIBRARY})
+      target_link_libraries(libtorch::libtorch INTERFACE libtorch::${library})
+    endif()
+  endforeach()
+  if(Libtorch_CUDA)
+    # Kernels register themselves when libtorch_cuda is loaded: the linker must not drop it as unused. What that
+    # library needs in turn (the driver, the wheel's own CUDA packages) is found when it runs, not when we link.
+    target_link_options(libtorch::libtorch INTERFACE LINKER:--no-as-needed LINKER:--allow-shlib-undefined)
+  endif()
+endif()
+unset(prefix)
