@@ -1,0 +1,30 @@
+// Numbers that must not be mixed up: ranks, world sizes, steps. Used wherever one of them is a parameter.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace stoker {
+
+/// A number of its own kind. `Tag` only tells kinds apart.
+template <typename Tag, typename T = std::int64_t>
+struct Strong {
+  T value{};
+
+  constexpr Strong() = default;
+  constexpr explicit Strong(T v) : value(v) {}
+  constexpr auto operator<=>(const Strong&) const = default;
+  friend std::string to_text(const Strong& s) { return std::to_string(s.value); }
+};
+
+/// A process's number in its world, 0 to world size - 1.
+using Rank = Strong<struct RankTag, int>;
+/// How many ranks take part.
+using WorldSize = Strong<struct WorldSizeTag, int>;
+/// Optimizer steps done since the start of training, over all epochs and attempts.
+using Step = Strong<struct StepTag, std::int64_t>;
+/// Epochs begun before this one: the first is 0.
+using Epoch = Strong<struct EpochTag, std::int64_t>;
+
+}  // namespace stoker
