@@ -4,7 +4,6 @@
 // Thread-compatible values.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,10 +13,9 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/time.h"
 
 namespace stoker::job {
-
-using Duration = std::chrono::milliseconds;
 
 /// `run: ...`: what every rank executes.
 struct Command {
@@ -49,7 +47,7 @@ struct Every {
   std::uint64_t epochs = 0;
   Duration time{0};
 
-  bool is_never() const { return steps == 0 && epochs == 0 && time.count() == 0; }
+  bool is_never() const { return steps == 0 && epochs == 0 && time == Duration::zero(); }
   friend bool operator==(const Every&, const Every&) = default;
 };
 
