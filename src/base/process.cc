@@ -1,0 +1,222 @@
+#include "base/process.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace stoker {
+
+Environment current_environment() {
+  Environment variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (const std::size_t equals = text.find('='); equals != std::string_view::npos && equals > 0) {
+      variables.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+  }
+  return variables;
+}
+
+std::optional<std::string> environment_value(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name == nullptr ? format("signal {}", signal) : format("SIG{}", name);
+}
+
+std::string to_text(const Exit& exit) {
+  if (exit.signal == 0) return format("exit code {}", exit.code);
+  return format("killed by signal {} ({})", exit.signal, signal_name(exit.signal));
+}
+
+namespace {
+
+std::string_view path_variable(const Command& command) {
+  if (command.environment) {
+    for (const auto& [name, value] : *command.environment) {
+      if (name == "PATH") return value;
+    }
+    return "/usr/bin:/bin";
+  }
+  const char* path = std::getenv("PATH");
+  return path == nullptr ? "/usr/bin:/bin" : path;
+}
+
+// As execvp looks, but with the child's PATH, and relative entries taken from the child's folder.
+Result<std::string> find_program(const Command& command) {
+  const std::string& name = command.argv[0];
+  if (name.find('/') != std::string::npos) return name;
+  for (std::string_view folder : split(path_variable(command), ':')) {
+    const Path candidate = Path(folder.empty() ? "." : folder) / name;
+    const Path from_here = command.directory.empty() ? candidate : command.directory / candidate;
+    if (::access(from_here.c_str(), X_OK) == 0 && !is_directory(from_here)) return candidate.string();
+  }
+  return not_found("{}: no such command in PATH", printable(name));
+}
+
+// Everything between fork and exec: only async-signal-safe calls, data prepared before.
+struct ChildPlan {
+  const char* program;
+  char* const* argv;
+  char* const* envp;
+  const Command* command;
+  int null_fd;
+  int error_fd;
+  pid_t parent;
+};
+
+void set_up_child(const ChildPlan& plan) {
+  const Command& command = *plan.command;
+  if (command.parent_death_signal != 0) {
+    ::prctl(PR_SET_PDEATHSIG, command.parent_death_signal);
+    if (::getppid() != plan.parent) ::_exit(128 + command.parent_death_signal);  // it died before the prctl
+  }
+  if (command.group == Group::own) ::setpgid(0, 0);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int signal : {SIGINT, SIGTERM, SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) ::signal(signal, SIG_DFL);
+  ::dup2(command.stdin_fd >= 0 ? command.stdin_fd : plan.null_fd, 0);
+  if (command.stdout_fd >= 0) ::dup2(command.stdout_fd, 1);
+  if (command.stderr_fd >= 0) ::dup2(command.stderr_fd, 2);
+  if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0) return;
+  ::execve(plan.program, plan.argv, plan.envp);
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+}  // namespace
+
+Result<Child> Child::spawn(const Command& command) {
+  CHECK(!command.argv.empty());
+  OK_OR_RETURN(program, find_program(command));
+  std::vector<std::string> arguments = command.argv;
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : command.environment ? *command.environment : current_environment()) {
+    variables.push_back(name + "=" + value);
+  }
+  const std::vector<char*> argv = pointers(arguments);
+  const std::vector<char*> envp = pointers(variables);
+  OK_OR_RETURN(error_pipe, Pipe::create());
+  const Fd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const ChildPlan plan{program.c_str(),        argv.data(), envp.data(), &command, null_fd.get(),
+                       error_pipe.write.get(), ::getpid()};
+  const pid_t pid = ::fork();
+  if (pid < 0) return posix_error("fork", errno);
+  if (pid == 0) {
+    set_up_child(plan);
+    const int error = errno;
+    (void)!::write(plan.error_fd, &error, sizeof error);
+    ::_exit(127);
+  }
+  error_pipe.write.reset();
+  Child child;
+  child.pid_ = pid;
+  child.pidfd_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  int error = 0;
+  ssize_t n = 0;
+  while ((n = ::read(error_pipe.read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  if (n == sizeof error) {
+    ::waitpid(pid, nullptr, 0);
+    const bool folder_is_gone = !command.directory.empty() && !is_directory(command.directory);
+    return posix_error(printable(folder_is_gone ? command.directory.string() : command.argv[0]), error);
+  }
+  return child;
+}
+
+std::optional<Exit> Child::poll() {
+  if (exit_) return exit_;
+  int status = 0;
+  const pid_t pid = ::waitpid(pid_, &status, WNOHANG);
+  if (pid != pid_) return std::nullopt;
+  exit_ = WIFSIGNALED(status) ? Exit{0, WTERMSIG(status)} : Exit{WEXITSTATUS(status), 0};
+  return exit_;
+}
+
+Result<Exit> Child::wait(Deadline deadline) {
+  for (;;) {
+    if (const auto exit = poll()) return *exit;
+    if (deadline.passed()) return timeout("process {}: still running at the deadline", pid_);
+    pollfd waiting{pidfd_.get(), POLLIN, 0};
+    ::poll(&waiting, 1, deadline.poll_ms());
+  }
+}
+
+Status Child::signal(int signal) {
+  if (exit_) return {};
+  if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0) != 0 && errno != ESRCH) {
+    return posix_error(format("process {}", pid_), errno);
+  }
+  return {};
+}
+
+Result<Pipe> Pipe::create() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return posix_error("pipe", errno);
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+namespace {
+
+// Reads what is there; closes at the end of the stream.
+void drain(Fd& fd, std::string& text, ByteCount limit) {
+  char buffer[65536];
+  const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (n <= 0) {
+    fd.reset();
+    return;
+  }
+  const std::size_t room = limit.value - std::min<std::size_t>(limit.value, text.size());
+  text.append(buffer, std::min<std::size_t>(room, static_cast<std::size_t>(n)));
+}
+
+}  // namespace
+
+Result<Captured> run_program(const Command& command, Deadline deadline, ByteCount limit) {
+  OK_OR_RETURN(out, Pipe::create());
+  OK_OR_RETURN(err, Pipe::create());
+  Command redirected = command;
+  redirected.stdout_fd = out.write.get();
+  redirected.stderr_fd = err.write.get();
+  OK_OR_RETURN(child, Child::spawn(redirected));
+  out.write.reset();
+  err.write.reset();
+  Captured captured;
+  // The pidfd ends the loop even if a grandchild keeps the pipes open.
+  while (out.read || err.read) {
+    pollfd waiting[] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}, {child.pidfd(), POLLIN, 0}};
+    const int ready = ::poll(waiting, 3, deadline.poll_ms());
+    if (ready > 0 && waiting[0].revents != 0) drain(out.read, captured.out, limit);
+    if (ready > 0 && waiting[1].revents != 0) drain(err.read, captured.err, limit);
+    if (ready > 0 && waiting[0].revents == 0 && waiting[1].revents == 0 && waiting[2].revents != 0) break;
+    if (deadline.passed()) {
+      (void)child.signal(SIGKILL);
+      (void)child.wait(Deadline::after(std::chrono::seconds(5)));
+      return timeout("{}: still running at the deadline", printable(command.argv[0]));
+    }
+  }
+  OK_OR_RETURN(exit, child.wait(deadline));
+  captured.exit = exit;
+  return captured;
+}
+
+}  // namespace stoker
