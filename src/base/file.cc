@@ -238,7 +238,7 @@ bool path_exists(const Path& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-bool is_directory(const Path& path) {
+bool folder_exists(const Path& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }

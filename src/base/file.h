@@ -110,7 +110,7 @@ Status remove_tree(const Path& path);
 /// Names in a folder, sorted by bytes, without "." and "..".
 Result<std::vector<std::string>> list_directory(const Path& path);
 bool path_exists(const Path& path);
-bool is_directory(const Path& path);
+bool folder_exists(const Path& path);
 /// Free bytes for this user on the filesystem of `path`.
 Result<ByteCount> free_space(const Path& path);
 

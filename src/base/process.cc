@@ -61,7 +61,7 @@ Result<std::string> find_program(const Command& command) {
   for (std::string_view folder : split(path_variable(command), ':')) {
     const Path candidate = Path(folder.empty() ? "." : folder) / name;
     const Path from_here = command.directory.empty() ? candidate : command.directory / candidate;
-    if (::access(from_here.c_str(), X_OK) == 0 && !is_directory(from_here)) return candidate.string();
+    if (::access(from_here.c_str(), X_OK) == 0 && !folder_exists(from_here)) return candidate.string();
   }
   return not_found("{}: no such command in PATH", printable(name));
 }
@@ -136,7 +136,7 @@ Result<Child> Child::spawn(const Command& command) {
   }
   if (n == sizeof error) {
     ::waitpid(pid, nullptr, 0);
-    const bool folder_is_gone = !command.directory.empty() && !is_directory(command.directory);
+    const bool folder_is_gone = !command.directory.empty() && !folder_exists(command.directory);
     return posix_error(printable(folder_is_gone ? command.directory.string() : command.argv[0]), error);
   }
   return child;
