@@ -1,0 +1,113 @@
+// manifest.json: what a dataset is, which shards it has and how they are verified. It is written last, so a
+// folder without it is no dataset. Used by pack, the loader, staging, the capsule. Plain values, thread-safe
+// to read. Layout: docs/formats/manifest.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/status.h"
+
+namespace stoker::format {
+
+constexpr std::string_view kManifestFile = "manifest.json";
+constexpr std::string_view kIndexFile = "index.bin";
+/// Shards are hashed in blocks of this size, the last one shorter, so that parts can be verified alone.
+constexpr std::uint64_t kHashBlock = 4u << 20;
+
+/// A SHA-256 digest.
+using Digest = std::array<std::byte, 32>;
+
+/// A shard's hash: SHA-256 over the digests of its blocks, one after the other.
+Digest shard_hash(const std::vector<Digest>& blocks);
+
+/// One shard file.
+struct ShardInfo {
+  std::string file;  ///< name inside the dataset folder; never holds a '/'
+  std::uint64_t bytes = 0;
+  std::uint64_t samples = 0;
+  Digest hash{};
+  std::vector<Digest> blocks;
+
+  bool operator==(const ShardInfo&) const = default;
+};
+
+/// A named part of the dataset ("train", "val"; "all" if the source had none). Its samples are those of its
+/// shards in order: sample ids count from 0 in each split.
+struct SplitInfo {
+  std::string name;
+  std::uint64_t samples = 0;
+  std::vector<ShardInfo> shards;
+  std::vector<std::uint64_t> class_samples;  ///< per class; a statistic, outside the version; may be empty
+
+  bool operator==(const SplitInfo&) const = default;
+};
+
+/// One kind of file that samples consist of, by its extension in lower case: "jpg", "seg.png".
+struct ComponentInfo {
+  std::string name;
+  bool is_image = false;
+  bool operator==(const ComponentInfo&) const = default;
+};
+
+/// What samples look like. Part of the version.
+struct Schema {
+  std::string container = "tar";
+  std::vector<ComponentInfo> components;  ///< sorted by name
+  bool has_labels = false;                ///< the index has an int64 label for each sample
+  std::vector<std::string> classes;       ///< name of label 0, 1, ...; empty if labels have no names
+
+  bool operator==(const Schema&) const = default;
+};
+
+/// Facts that pack saw go by; not part of the version. All zero when no image was seen.
+struct ImageStatistics {
+  std::uint64_t images = 0;
+  std::uint64_t progressive = 0;
+  std::uint64_t grayscale = 0;
+  std::uint64_t cmyk = 0;
+  std::uint32_t width_min = 0, width_max = 0, height_min = 0, height_max = 0;
+  std::uint64_t pixels = 0;
+
+  void add(const ImageStatistics& other);
+  bool operator==(const ImageStatistics&) const = default;
+};
+
+struct Manifest {
+  std::string version;  ///< 64 hexadecimal digits; see dataset_version()
+  Schema schema;
+  std::vector<SplitInfo> splits;
+  std::uint64_t index_bytes = 0;
+  Digest index_hash{};  ///< SHA-256 of index.bin
+  // Outside the version:
+  ImageStatistics images;
+  std::map<std::string, std::uint64_t> left_out;  ///< reason → files
+
+  /// The first eight digits: how people name it.
+  std::string short_version() const { return version.substr(0, 8); }
+  std::uint64_t samples() const;
+  std::uint64_t bytes() const;  ///< of all shards
+  std::uint64_t shard_count() const;
+  /// The split of that name; for an empty name the only one. NotFound naming what there is.
+  Result<const SplitInfo*> split(std::string_view name) const;
+
+  bool operator==(const Manifest&) const = default;
+};
+
+/// The version: SHA-256 over canonical bytes of schema, splits and shard hashes, nothing else.
+std::string dataset_version(const Manifest& manifest);
+/// JSON text, ends in a newline; a function of the value alone.
+std::string to_json(const Manifest& manifest);
+/// Strict: unknown format version, incompatible features, missing or contradicting fields and a `version`
+/// that is not the one of the content are errors that start with `subject`.
+Result<Manifest> parse_manifest(std::string_view json, std::string_view subject);
+/// Reads `<dataset>/manifest.json`. NotFound with a cure if the folder is no dataset or was never finished.
+Result<Manifest> read_manifest(const Path& dataset);
+
+}  // namespace stoker::format

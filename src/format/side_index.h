@@ -1,0 +1,118 @@
+// The side index (index.bin): where each sample's bytes lie in which shard, with a CRC-32C and a label, so
+// that any sample is one positional read away. Self-contained sections, one per shard. Written by pack and
+// index builders, read by the loader and verify. Readers are immutable and thread-safe.
+// Layout: docs/formats/index.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "format/manifest.h"
+
+namespace stoker::format {
+
+/// How locators in a section are to be read.
+enum class LocatorKind : std::uint16_t {
+  byte_range = 1,   ///< offset and length in the shard file
+  row = 2,          ///< row group and row (reserved)
+  array_slice = 3,  ///< slice of an array (reserved)
+};
+
+/// Where one file of one sample lies in its shard.
+struct Component {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;  ///< below 2^48
+  std::uint32_t crc32c = 0;  ///< of exactly these bytes; Castagnoli, initial and final value 0xffffffff
+  std::uint16_t name = 0;    ///< position in the section's names()
+
+  bool operator==(const Component&) const = default;
+};
+
+/// One sample, as a writer gives it.
+struct SampleEntry {
+  std::string key;
+  std::int64_t label = 0;  ///< ignored when the section has no labels
+  std::vector<Component> components;
+};
+
+/// Collects the samples of one shard and encodes its section.
+class SectionBuilder {
+ public:
+  /// `has_labels` decides for the whole section. Labels::none writes no label column.
+  enum class Labels { none, int64 };
+  explicit SectionBuilder(Labels labels) : labels_(labels) {}
+
+  /// The number of a component name (an extension in lower case), added if new.
+  std::uint16_t name(std::string_view component);
+  /// REQUIRES: at least one component, names from name().
+  void add(const SampleEntry& sample);
+  std::uint64_t samples() const { return first_.size(); }
+  /// The section's bytes; deterministic.
+  std::string encode(std::uint64_t shard_bytes, const Digest& shard_hash) const;
+
+ private:
+  Labels labels_;
+  std::vector<std::string> names_;
+  std::vector<std::uint32_t> first_;
+  std::vector<Component> components_;
+  std::vector<std::int64_t> label_;
+  std::vector<std::uint32_t> key_begin_;
+  std::string keys_;
+};
+
+/// A section that was checked whole when it was parsed: every accessor is then safe for i < samples().
+/// Views the bytes it was parsed from.
+class IndexSection {
+ public:
+  /// Corrupt or Invalid, starting with `subject`, for anything that does not hold: CRC, columns beyond the
+  /// end, locators beyond the shard, an unknown kind or a column that must be understood.
+  static Result<IndexSection> parse(std::span<const std::byte> bytes, std::string_view subject);
+
+  std::uint64_t samples() const { return samples_; }
+  std::uint64_t shard_bytes() const { return shard_bytes_; }
+  const Digest& shard_hash() const { return shard_hash_; }
+  const std::vector<std::string>& names() const { return names_; }
+  std::uint32_t component_count(std::uint64_t sample) const;
+  Component component(std::uint64_t sample, std::uint32_t which) const;
+  bool has_labels() const { return !labels_.empty(); }
+  /// REQUIRES: has_labels().
+  std::int64_t label(std::uint64_t sample) const;
+  bool has_keys() const { return !key_begin_.empty(); }
+  /// Empty without a key column.
+  std::string_view key(std::uint64_t sample) const;
+
+ private:
+  struct Reader;
+  std::uint64_t samples_ = 0;
+  std::uint64_t shard_bytes_ = 0;
+  Digest shard_hash_{};
+  std::vector<std::string> names_;
+  std::span<const std::byte> first_, components_, labels_, key_begin_, keys_;
+};
+
+/// The whole file: header, section table, sections in the order of the manifest's shards.
+std::string encode_index(std::span<const std::string> sections);
+
+/// index.bin, mapped or held. Sections are parsed and checked when opened. Movable; sections view its bytes.
+class SideIndex {
+ public:
+  static Result<SideIndex> open(const Path& file);
+  /// Views `bytes`, which must outlive the result.
+  static Result<SideIndex> parse(std::span<const std::byte> bytes, std::string_view subject);
+
+  const std::vector<IndexSection>& sections() const { return sections_; }
+  std::uint64_t samples() const;
+
+ private:
+  MappedFile file_;
+  std::vector<IndexSection> sections_;
+};
+
+}  // namespace stoker::format
