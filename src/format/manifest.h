@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/status.h"
 
-namespace stoker::format {
+namespace stoker::formats {
 
 constexpr std::string_view kManifestFile = "manifest.json";
 constexpr std::string_view kIndexFile = "index.bin";
@@ -110,4 +110,4 @@ Result<Manifest> parse_manifest(std::string_view json, std::string_view subject)
 /// Reads `<dataset>/manifest.json`. NotFound with a cure if the folder is no dataset or was never finished.
 Result<Manifest> read_manifest(const Path& dataset);
 
-}  // namespace stoker::format
+}  // namespace stoker::formats

@@ -17,7 +17,7 @@
 #include "format/manifest.h"
 #include "format/side_index.h"
 
-namespace stoker::format {
+namespace stoker::formats {
 
 /// Where one file of a sample lies, ready to be read. `shard` counts within the split.
 struct Locator {
@@ -117,4 +117,4 @@ struct OpenDataset {
 };
 Result<OpenDataset> open_dataset(const Path& folder);
 
-}  // namespace stoker::format
+}  // namespace stoker::formats

@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "format/manifest.h"
 
-namespace stoker::format {
+namespace stoker::formats {
 
 /// How locators in a section are to be read.
 enum class LocatorKind : std::uint16_t {
@@ -115,4 +115,4 @@ class SideIndex {
   std::vector<IndexSection> sections_;
 };
 
-}  // namespace stoker::format
+}  // namespace stoker::formats

@@ -14,7 +14,7 @@
 
 #include "base/status.h"
 
-namespace stoker::format {
+namespace stoker::formats {
 
 constexpr std::uint64_t kTarBlock = 512;
 /// Archives end in two zero blocks and are padded to whole records of this size, as POSIX tar writes them.
@@ -117,4 +117,4 @@ class TarReader {
   bool done_ = false;
 };
 
-}  // namespace stoker::format
+}  // namespace stoker::formats
