@@ -1,0 +1,107 @@
+#include "slurm/allocation.h"
+
+#include <cstdlib>
+
+#include "slurm/node_list.h"
+
+namespace stoker::slurm {
+namespace {
+
+// The number in `name`, `unset` when it is not there; an error when it is no number in [least, most].
+Result<int> number(const Lookup& env, std::string_view name, int least, int unset) {
+  const std::optional<std::string> text = env(name);
+  if (!text) return unset;
+  std::int64_t value = 0;
+  if (!parse_number(*text, &value) || value < least || value > 1'000'000'000) {
+    return invalid("{}: '{}' is not a number of at least {} (set by Slurm?)", name, printable(*text), least);
+  }
+  return static_cast<int>(value);
+}
+
+Result<std::vector<int>> per_node(const Lookup& env, std::string_view name) {
+  const std::optional<std::string> text = env(name);
+  if (!text) return std::vector<int>{};
+  OK_OR_RETURN(counts, expand_per_node(*text));
+  return std::move(counts);
+}
+
+std::string job_id(const Lookup& env, const std::string& raw) {
+  // An array task is addressed as <array job>_<task>: its raw id changes meaning when the array is requeued.
+  const auto array = env("SLURM_ARRAY_JOB_ID");
+  const auto task = env("SLURM_ARRAY_TASK_ID");
+  return array && task ? *array + "_" + *task : raw;
+}
+
+}  // namespace
+
+Lookup process_environment() {
+  return [](std::string_view name) -> std::optional<std::string> {
+    const char* value = std::getenv(std::string(name).c_str());
+    if (value == nullptr) return std::nullopt;
+    return std::string(value);
+  };
+}
+
+Result<std::optional<Allocation>> current_allocation(const Lookup& env) {
+  const std::optional<std::string> raw_id = env("SLURM_JOB_ID");
+  if (!raw_id || raw_id->empty()) return std::optional<Allocation>();
+  OK_OR_RETURN(id, number(env, "SLURM_JOB_ID", 1, 0));
+  Allocation allocation;
+  allocation.job_id = job_id(env, std::to_string(id));
+  OK_OR_RETURN(nodes, expand_node_list(env("SLURM_JOB_NODELIST").value_or("")));
+  if (nodes.empty()) return invalid("SLURM_JOB_NODELIST: no nodes (job {})", allocation.job_id);
+  allocation.nodes = std::move(nodes);
+  OK_OR_RETURN(tasks, per_node(env, "SLURM_TASKS_PER_NODE"));
+  allocation.tasks_per_node = std::move(tasks);
+  OK_OR_RETURN(cpus, number(env, "SLURM_CPUS_PER_TASK", 1, 0));
+  allocation.cpus_per_task = cpus;
+  OK_OR_RETURN(restarts, number(env, "SLURM_RESTART_COUNT", 0, 0));
+  allocation.restart_count = restarts;
+  if (const auto end = env("SLURM_JOB_END_TIME")) {
+    double seconds = 0;
+    if (!parse_number(*end, &seconds)) return invalid("SLURM_JOB_END_TIME: '{}' is not a time", printable(*end));
+    allocation.end_time = seconds;
+  }
+  return std::optional<Allocation>(std::move(allocation));
+}
+
+Result<std::optional<Task>> current_task(const Lookup& env) {
+  if (!env("SLURM_PROCID")) return std::optional<Task>();
+  OK_OR_RETURN(rank, number(env, "SLURM_PROCID", 0, 0));
+  OK_OR_RETURN(local_rank, number(env, "SLURM_LOCALID", 0, 0));
+  OK_OR_RETURN(node, number(env, "SLURM_NODEID", 0, 0));
+  const std::string_view size_name = env("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  OK_OR_RETURN(size, number(env, size_name, 1, 1));
+  if (rank >= size) return invalid("SLURM_PROCID: {} is not below {} ({})", rank, size, size_name);
+  OK_OR_RETURN(counts, per_node(env, "SLURM_STEP_TASKS_PER_NODE"));
+  int local_size = size;
+  if (!counts.empty()) {
+    if (static_cast<std::size_t>(node) >= counts.size()) {
+      return invalid("SLURM_NODEID: {} is not below {} (SLURM_STEP_TASKS_PER_NODE)", node, counts.size());
+    }
+    local_size = counts[static_cast<std::size_t>(node)];
+  }
+  if (local_rank >= local_size) {
+    return invalid("SLURM_LOCALID: {} is not below {} (SLURM_STEP_TASKS_PER_NODE)", local_rank, local_size);
+  }
+  return std::optional<Task>(Task{Rank(rank), WorldSize(size), local_rank, local_size, node});
+}
+
+std::vector<std::string> srun_arguments(const StepRequest& request) {
+  std::vector<std::string> argv = {"srun",
+                                   format("--nodes={}", request.nodes),
+                                   format("--ntasks={}", request.tasks.value),
+                                   format("--ntasks-per-node={}", request.tasks_per_node)};
+  if (request.cpus_per_task > 0) argv.push_back(format("--cpus-per-task={}", request.cpus_per_task));
+  argv.insert(argv.end(), {"--distribution=block", "--kill-on-bad-exit=0", "--wait=0", "--unbuffered", "--input=none",
+                           "--export=ALL"});
+  argv.insert(argv.end(), request.command.begin(), request.command.end());
+  return argv;
+}
+
+std::vector<std::string> variables_to_drop() {
+  return {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE", "SLURM_CPU_BIND_VERBOSE",
+          "SLURM_MEM_BIND", "SLURM_DISTRIBUTION",  "SLURM_NTASKS_PER_NODE"};
+}
+
+}  // namespace stoker::slurm

@@ -1,0 +1,97 @@
+#include "slurm/allocation.h"
+
+#include <map>
+
+#include <gmock/gmock.h>
+
+namespace stoker::slurm {
+namespace {
+
+using ::testing::ElementsAre;
+
+Lookup environment(std::map<std::string, std::string, std::less<>> values) {
+  return [values = std::move(values)](std::string_view name) -> std::optional<std::string> {
+    const auto found = values.find(name);
+    if (found == values.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+TEST(Allocation, there_is_none_outside_slurm) {
+  const auto allocation = current_allocation(environment({}));
+  ASSERT_TRUE(allocation.ok());
+  EXPECT_FALSE(allocation->has_value());
+}
+
+TEST(Allocation, is_read_as_slurm_writes_it) {
+  const auto allocation = current_allocation(environment({{"SLURM_JOB_ID", "812345"},
+                                                          {"SLURM_JOB_NODELIST", "gpu[01-02]"},
+                                                          {"SLURM_TASKS_PER_NODE", "4(x2)"},
+                                                          {"SLURM_CPUS_PER_TASK", "8"},
+                                                          {"SLURM_RESTART_COUNT", "2"},
+                                                          {"SLURM_JOB_END_TIME", "1800000000"}}));
+  ASSERT_TRUE(allocation.ok()) << allocation.status().to_string();
+  EXPECT_EQ((*allocation)->job_id, "812345");
+  EXPECT_THAT((*allocation)->nodes, ElementsAre("gpu01", "gpu02"));
+  EXPECT_THAT((*allocation)->tasks_per_node, ElementsAre(4, 4));
+  EXPECT_EQ((*allocation)->cpus_per_task, 8);
+  EXPECT_EQ((*allocation)->restart_count, 2);
+  EXPECT_EQ((*allocation)->end_time, 1800000000.0);
+}
+
+TEST(Allocation, an_array_task_is_named_by_array_and_index) {
+  const auto allocation = current_allocation(environment({{"SLURM_JOB_ID", "9"},
+                                                          {"SLURM_JOB_NODELIST", "n1"},
+                                                          {"SLURM_ARRAY_JOB_ID", "5"},
+                                                          {"SLURM_ARRAY_TASK_ID", "3"}}));
+  EXPECT_EQ((*allocation)->job_id, "5_3");
+}
+
+TEST(Allocation, what_slurm_would_not_write_is_refused) {
+  EXPECT_EQ(current_allocation(environment({{"SLURM_JOB_ID", "x"}})).status().message(),
+            "SLURM_JOB_ID: 'x' is not a number of at least 1 (set by Slurm?)");
+  EXPECT_EQ(current_allocation(environment({{"SLURM_JOB_ID", "1"}})).status().message(),
+            "SLURM_JOB_NODELIST: no nodes (job 1)");
+}
+
+TEST(Task, uneven_tasks_per_node_give_each_node_its_own_count) {
+  const auto task = current_task(environment({{"SLURM_PROCID", "5"},
+                                              {"SLURM_LOCALID", "1"},
+                                              {"SLURM_NODEID", "2"},
+                                              {"SLURM_STEP_NUM_TASKS", "6"},
+                                              {"SLURM_STEP_TASKS_PER_NODE", "3,1,2"}}));
+  ASSERT_TRUE(task.ok()) << task.status().to_string();
+  EXPECT_EQ((*task)->rank, Rank(5));
+  EXPECT_EQ((*task)->world_size, WorldSize(6));
+  EXPECT_EQ((*task)->local_rank, 1);
+  EXPECT_EQ((*task)->local_world_size, 2);
+  EXPECT_EQ((*task)->node, 2);
+}
+
+TEST(Task, the_step_counts_before_the_job) {
+  const auto task = current_task(
+      environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "2"}}));
+  EXPECT_EQ((*task)->world_size, WorldSize(2));
+}
+
+TEST(Task, contradictions_are_refused) {
+  EXPECT_EQ(current_task(environment({{"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}})).status().message(),
+            "SLURM_PROCID: 4 is not below 4 (SLURM_NTASKS)");
+  EXPECT_EQ(current_task(environment({{"SLURM_PROCID", "0"},
+                                      {"SLURM_NODEID", "1"},
+                                      {"SLURM_NTASKS", "1"},
+                                      {"SLURM_STEP_TASKS_PER_NODE", "1"}}))
+                .status()
+                .message(),
+            "SLURM_NODEID: 1 is not below 1 (SLURM_STEP_TASKS_PER_NODE)");
+}
+
+TEST(Srun, every_count_is_given_explicitly) {
+  EXPECT_THAT(srun_arguments({WorldSize(8), 2, 4, 6, {"stoker", "rank", "--", "true"}}),
+              ElementsAre("srun", "--nodes=2", "--ntasks=8", "--ntasks-per-node=4", "--cpus-per-task=6",
+                          "--distribution=block", "--kill-on-bad-exit=0", "--wait=0", "--unbuffered", "--input=none",
+                          "--export=ALL", "stoker", "rank", "--", "true"));
+}
+
+}  // namespace
+}  // namespace stoker::slurm
