@@ -1,6 +1,6 @@
-// Saving and loading a training. Start here: `Saver` writes steps in the background, `load` reads one back on any
-// number of ranks, `load_latest` finds the newest one that is whole. Used by the trainer, the Python module and,
-// for listing (catalog.h), the command. Layout on disk: docs/formats/checkpoint.md.
+// Saving and loading a training. Start here: `Saver` writes steps in the background, `load` reads one back on
+// any number of ranks, `load_latest` finds the newest one that is whole. Used by the trainer, the Python
+// module and, for listing (catalog.h), the command. Layout on disk: docs/formats/checkpoint.md.
 #pragma once
 
 #include <memory>
@@ -44,21 +44,22 @@ struct SaverOptions {
   std::string writer;  ///< the same on all ranks, different for every attempt of a run: "1", "2"
   int keep = 3;        ///< steps kept, the newest ones; 0 keeps all
   Path reading;        ///< a step folder that `keep` must not remove: STOKER_RESUME; may be empty
-  /// How long one save may take from the call to its commit, over all ranks. A rank that is missing then is named.
+  /// How long one save may take from the call to its commit, over all ranks. A rank that is missing then is
+  /// named.
   Duration limit = std::chrono::minutes(10);
 };
 
 /// Figures of the last committed step, for the trainer's metrics.
 struct SaveTimes {
   Step step;
-  double stall_s = 0;   ///< how long save() blocked on this rank
-  double write_s = 0;   ///< from the end of the copy until this rank's files were synced
-  double commit_s = 0;  ///< from there until the step was published
+  double stall_s = 0;       ///< how long save() blocked on this rank
+  double write_s = 0;       ///< from the end of the copy until this rank's files were synced
+  double commit_s = 0;      ///< from there until the step was published
   std::uint64_t bytes = 0;  ///< this rank's files
 };
 
-/// Saves steps in the background. Collective: every rank makes one and calls save() for the same steps in the same
-/// order; ranks meet through files in the directory, never through the training's process group.
+/// Saves steps in the background. Collective: every rank makes one and calls save() for the same steps in the
+/// same order; ranks meet through files in the directory, never through the training's process group.
 /// Thread-compatible: one thread of the rank calls it. Two steps may be in flight.
 class Saver {
  public:
@@ -67,13 +68,13 @@ class Saver {
   /// Waits for the step in flight for at most a second: call finish() to know that it is safe.
   ~Saver();
 
-  /// Optional: takes and touches the memory that the first save() of these tensors would take, before training
-  /// starts. Contents of the tensors do not matter yet.
+  /// Optional: takes and touches the memory that the first save() of these tensors would take, before
+  /// training starts. Contents of the tensors do not matter yet.
   Status reserve(const Contents& contents);
 
-  /// Copies this rank's share and returns; the rest happens behind. Blocks longer only when both buffers are still
-  /// being written. Returns the error of an earlier step that could not be written, once; the step given now is
-  /// taken nevertheless. Tensors are not looked at after the return.
+  /// Copies this rank's share and returns; the rest happens behind. Blocks longer only when both buffers are
+  /// still being written. Returns the error of an earlier step that could not be written, once; the step
+  /// given now is taken nevertheless. Tensors are not looked at after the return.
   Status save(const Contents& contents);
 
   /// Blocks until every step handed over is published or has failed; returns the first error not told yet.
@@ -109,11 +110,11 @@ struct SkippedStep {
 struct Loaded {
   Path folder;
   Step step;
-  WorldSize saved_by;                 ///< ranks that wrote it
+  WorldSize saved_by;  ///< ranks that wrote it
   State state;
-  std::optional<State> rank_state;    ///< this rank's own; nothing when another number of ranks saved it
+  std::optional<State> rank_state;  ///< this rank's own; nothing when another number of ranks saved it
   State hyper_parameters;
-  std::vector<SkippedStep> skipped;   ///< newer steps that were not whole (load_latest only)
+  std::vector<SkippedStep> skipped;  ///< newer steps that were not whole (load_latest only)
 };
 
 /// The rank that loads, in the world that loads.
@@ -122,14 +123,14 @@ struct Loader {
   WorldSize world_size{1};
 };
 
-/// Reads the step in `folder` into `targets`, every byte checked against its CRC-32C. On an error the targets may be
-/// partly overwritten. Errors: not_found, corrupt (names the file and the damage), invalid with the list of
-/// differences when names, types or shapes do not match.
+/// Reads the step in `folder` into `targets`, every byte checked against its CRC-32C. On an error the targets
+/// may be partly overwritten. Errors: not_found, corrupt (names the file and the damage), invalid with the
+/// list of differences when names, types or shapes do not match.
 Result<Loaded> load(const Path& folder, const Loader& loader, const Targets& targets);
 
-/// Reads the newest step in `directory` that is whole; steps that are not are named in `skipped`. not_found when
-/// there is none: "<directory>: no valid checkpoint (2 not whole: step-200: ...)". A mismatch with `targets` is an error at
-/// once: an older step would not match either.
+/// Reads the newest step in `directory` that is whole; steps that are not are named in `skipped`. not_found
+/// when there is none: "<directory>: no valid checkpoint (2 not whole: step-200: ...)". A mismatch with
+/// `targets` is an error at once: an older step would not match either.
 Result<Loaded> load_latest(const Path& directory, const Loader& loader, const Targets& targets);
 
 }  // namespace stoker::checkpoint

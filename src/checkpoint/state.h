@@ -1,5 +1,6 @@
-// The small values that travel with a checkpoint: step, epoch, position, seeds, learning rate, generator states.
-// A map from names to typed values, stored as JSON so that people can read it. Thread-compatible value.
+// The small values that travel with a checkpoint: step, epoch, position, seeds, learning rate, generator
+// states. A map from names to typed values, stored as JSON so that people can read it. Thread-compatible
+// value.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +15,15 @@
 
 namespace stoker::checkpoint {
 
-/// Names to values. What is read back compares equal to what was set: floating point to the last bit, not-a-number
-/// and infinities included.
+/// Names to values. What is read back compares equal to what was set: floating point to the last bit,
+/// not-a-number and infinities included.
 class State {
  public:
   using Bytes = std::vector<std::byte>;
   using Value = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, Bytes>;
 
-  /// Sets or replaces. A non-negative signed integer is kept as an unsigned one: the file cannot tell them apart.
+  /// Sets or replaces. A non-negative signed integer is kept as an unsigned one: the file cannot tell them
+  /// apart.
   void set(std::string name, Value value);
 
   bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
