@@ -87,8 +87,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Length of the valid UTF-8 sequence at the start of `text`, 0 if there is none (RFC 3629: no overlong forms,
-// no surrogates, at most U+10FFFF).
+}  // namespace
+
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto tail = [&](std::size_t i) { return (byte(i) & 0xC0u) == 0x80u; };
@@ -107,8 +107,6 @@ std::size_t utf8_length(std::string_view text) {
   }
   return 0;
 }
-
-}  // namespace
 
 bool parse_number(std::string_view text, std::int64_t* out) { return parse_whole(text, out); }
 bool parse_number(std::string_view text, std::uint64_t* out) { return parse_whole(text, out); }

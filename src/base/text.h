@@ -79,6 +79,9 @@ std::string_view closest(std::string_view word, std::span<const std::string_view
 /// "; did you mean 'x'?" or, without a close one and with at most eight candidates, " (one of: a, b)"; or "".
 std::string suggestion(std::string_view word, std::span<const std::string_view> candidates);
 
+/// Bytes of the valid UTF-8 sequence at the start of `text`, 0 if there is none (RFC 3629: nothing overlong,
+/// no surrogates, at most U+10FFFF).
+std::size_t utf8_length(std::string_view text);
 /// `text` for one line of a terminal or log: control bytes and invalid UTF-8 become \xNN.
 std::string printable(std::string_view text);
 /// `text` in single quotes as a POSIX shell reads it back, bare where no quoting is needed.

@@ -49,5 +49,17 @@ TEST(Text, counts_are_grouped_by_three) {
   EXPECT_EQ(grouped(1234567), "1 234 567");
 }
 
+TEST(Text, utf8_length_takes_only_well_formed_sequences) {
+  EXPECT_EQ(utf8_length("a"), 1u);
+  EXPECT_EQ(utf8_length("\xc3\xa9t"), 2u);
+  EXPECT_EQ(utf8_length("\xe2\x82\xac"), 3u);
+  EXPECT_EQ(utf8_length("\xf0\x9f\x94\xa5"), 4u);
+  EXPECT_EQ(utf8_length("\xc0\xaf"), 0u) << "overlong";
+  EXPECT_EQ(utf8_length("\xed\xa0\x80"), 0u) << "surrogate";
+  EXPECT_EQ(utf8_length("\xf4\x90\x80\x80"), 0u) << "beyond U+10FFFF";
+  EXPECT_EQ(utf8_length("\xe2\x82"), 0u) << "cut off";
+  EXPECT_EQ(utf8_length("\xff"), 0u);
+}
+
 }  // namespace
 }  // namespace stoker
