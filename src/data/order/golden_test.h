@@ -1,0 +1,41 @@
+// Reads the reference values of tests/golden for the tests of this folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace stoker::data {
+
+inline nlohmann::json golden(const std::string& name) {
+  // The build folder lies in the checkout, so the references are beside one of the program's parents.
+  Path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  while (!path_exists(folder / "tests/golden" / name) && folder.has_relative_path())
+    folder = folder.parent_path();
+  auto text = read_file(folder / "tests/golden" / name);
+  EXPECT_TRUE(text.ok()) << text.status().to_string();
+  return text.ok() ? nlohmann::json::parse(*text) : nlohmann::json();
+}
+
+/// Short lists are in the row under `key`, long ones as head, tail and SHA-256 over little-endian int64.
+template <typename T>
+void expect_golden_list(const std::vector<T>& actual, const nlohmann::json& row, const char* key) {
+  const std::vector<std::int64_t> list(actual.begin(), actual.end());
+  if (row.contains(key)) {
+    EXPECT_EQ(list, row[key].get<std::vector<std::int64_t>>());
+    return;
+  }
+  const auto head = row["head"].get<std::vector<std::int64_t>>();
+  const auto tail = row["tail"].get<std::vector<std::int64_t>>();
+  ASSERT_GE(list.size(), head.size() + tail.size());
+  EXPECT_TRUE(std::equal(head.begin(), head.end(), list.begin()));
+  EXPECT_TRUE(std::equal(tail.rbegin(), tail.rend(), list.rbegin()));
+  EXPECT_EQ(hex(sha256(std::as_bytes(std::span(list)))), row["sha256_le_i64"].get<std::string>());
+}
+
+}  // namespace stoker::data
