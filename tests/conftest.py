@@ -1,0 +1,169 @@
+"""Fixtures of the black-box tests. They drive the built command as a person would: nothing here imports Stoker."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import needs
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")
+EXAMPLE_TAR = REPOSITORY / "examples/cifar10/cifar10-6000.tar"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="also run the tests of the long lane")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--soak"):
+        return
+    soak = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=soak)
+    items[:] = [item for item in items if item not in soak]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for name in marker.args:
+            if not needs.is_met(name):
+                pytest.skip(f"needs {name}: {needs.NEEDS[name].sentence}")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+    command: list[str] = field(repr=False, default_factory=list)
+
+
+class Stoker:
+    """Runs the built command, each time in a session of its own. When the test ends, what is left of them is killed."""
+
+    def __init__(self, folder: Path):
+        self.path = BIN / "stoker"
+        self.train_path = BIN / "stoker-train"
+        self.folder = folder
+        self._started: list[subprocess.Popen] = []
+
+    def __call__(self, *arguments: str | Path, code: int | None = None, timeout: float = 60, **options) -> Completed:
+        """Runs `stoker ARGUMENTS...` in the test's folder to its end. With `code`, fails unless it exits with it.
+
+        Options: cwd, input (text for standard input), env (added to the environment, None removes a name),
+        user (a numeric id to run as; needs root)."""
+        text = options.pop("input", None)
+        process = self.start(*arguments, stdin=subprocess.DEVNULL if text is None else subprocess.PIPE, **options)
+        try:
+            out, err = process.communicate(text, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            pytest.fail(f"{process.args}: not done after {timeout} s\nstdout:\n{out}\nstderr:\n{err}")
+        result = Completed(process.returncode, out, err, process.args)
+        if code is not None and result.code != code:
+            pytest.fail(f"{process.args}: exit {result.code}, expected {code}\nstdout:\n{out}\nstderr:\n{err}")
+        return result
+
+    def start(self, *arguments: str | Path, program: Path | None = None, **options) -> subprocess.Popen:
+        """Starts `stoker ARGUMENTS...` in a process group of its own and returns at once; output is piped as text."""
+        environment = dict(os.environ)
+        for name in [name for name in environment if name.startswith(("STOKER_", "SLURM_"))]:
+            del environment[name]
+        for name, value in (options.pop("env", None) or {}).items():
+            environment.pop(name, None)
+            if value is not None:
+                environment[name] = str(value)
+        user = options.pop("user", None)
+        if user is not None:
+            options |= {"user": user, "group": user, "extra_groups": []}
+        settings = {"cwd": self.folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        command = [str(program or self.path), *map(str, arguments)]
+        process = subprocess.Popen(command, env=environment, text=True, start_new_session=True, **settings)
+        self._started.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self._started:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+            process.wait()
+
+
+@pytest.fixture
+def stoker(tmp_path: Path) -> Iterator[Stoker]:
+    """The built command, run in this test's own empty folder."""
+    runner = Stoker(tmp_path)
+    if not runner.path.exists():
+        pytest.fail(f"{runner.path} is not built; try: script/build")
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """An empty folder that every user can enter, for tests that run the command as another user."""
+    folder = Path(tempfile.mkdtemp(prefix="stoker-test-"))
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """tmpfs("8M") mounts a disk of that size and returns its folder. Mark the test @pytest.mark.needs("mount")."""
+    mounted: list[Path] = []
+
+    def mount(size: str) -> Path:
+        folder = tmp_path / f"disk-{len(mounted)}"
+        folder.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], check=True)
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def _unpack(tar: Path, folder: Path) -> Path:
+    with tarfile.open(tar) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def example_images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped CIFAR-10 subset as a folder of JPEG files: train/<class>/*.jpg and test/<class>/*.jpg. Read only."""
+    return _unpack(EXAMPLE_TAR, tmp_path_factory.mktemp("cifar10-6000"))
+
+
+@pytest.fixture(scope="session")
+def cifar10_images(tmp_path_factory: pytest.TempPathFactory, example_images: Path) -> Path:
+    """All of CIFAR-10 where STOKER_TEST_DATA has it, else the shipped subset; the same folders. Read only."""
+    if not needs.is_met("data"):
+        return example_images
+    return _unpack(needs.test_data() / "cifar10.tar", tmp_path_factory.mktemp("cifar10"))
+
+
+@pytest.fixture(scope="session")
+def example_dataset(example_images: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`example_images` packed once: a dataset folder with the splits train and test. Read only."""
+    dataset = tmp_path_factory.mktemp("packed") / "cifar10-6000"
+    subprocess.run(
+        [BIN / "stoker", "data", "pack", example_images, dataset], check=True, capture_output=True, timeout=120
+    )
+    return dataset
