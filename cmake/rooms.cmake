@@ -38,6 +38,8 @@ endfunction()
 
 function(stoker_add_rooms)
   stoker_room(base LIBRARIES stoker::fmt stoker::crypto stoker::isal Threads::Threads)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/base/version.cc PROPERTIES COMPILE_DEFINITIONS
+                              STOKER_VERSION="${PROJECT_VERSION}")
   stoker_room(config ROOMS LIBRARIES stoker::yaml)
   stoker_room(format ROOMS LIBRARIES stoker::json stoker::zstd stoker::isal)
   stoker_room(net ROOMS LIBRARIES stoker::sodium stoker::json Threads::Threads)

@@ -1,0 +1,7 @@
+#include "base/version.h"
+
+namespace stoker {
+
+std::string_view version() { return STOKER_VERSION; }
+
+}  // namespace stoker

@@ -1,0 +1,93 @@
+#include "cli/commands.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/version.h"
+
+namespace stoker::cli {
+
+// One line per command, and its declaration.
+
+std::span<const CommandEntry> commands() {
+  static constexpr CommandEntry kNone{};
+  return {&kNone, 0};
+}
+
+namespace {
+
+std::string overview() {
+  std::string text =
+      "Takes a training from a folder of files to a fast, reproducible run.\n\nUsage: stoker COMMAND\n\n";
+  std::size_t widest = 0;
+  for (const CommandEntry& entry : commands()) widest = std::max(widest, entry.name.size());
+  for (const CommandEntry& entry : commands())
+    text += format("  {:<{}}  {}\n", entry.name, widest, entry.summary);
+  return text + "\n`stoker COMMAND --help` explains one; --version tells which stoker this is.\n";
+}
+
+// The entry whose name the first one or two words are, and how many words that took.
+const CommandEntry* find_command(std::span<const std::string> words, std::size_t* used) {
+  for (std::size_t count : {2, 1}) {
+    if (words.size() < count) continue;
+    const std::string name = join(words.first(count), " ");
+    for (const CommandEntry& entry : commands()) {
+      if (entry.name == name) {
+        *used = count;
+        return &entry;
+      }
+    }
+  }
+  return nullptr;
+}
+
+Status unknown_command(std::span<const std::string> words) {
+  const std::string& first = words[0];
+  std::vector<std::string_view> verbs;
+  std::vector<std::string_view> nouns;
+  for (const CommandEntry& entry : commands()) {
+    const std::size_t space = entry.name.find(' ');
+    if (space != std::string_view::npos && entry.name.substr(0, space) == first) {
+      verbs.push_back(entry.name.substr(space + 1));
+    }
+    nouns.push_back(entry.name.substr(0, space));
+  }
+  if (!verbs.empty() && words.size() > 1) {
+    return invalid("{}: unknown command '{}'{}", first, printable(words[1]), suggestion(words[1], verbs))
+        .cure("stoker --help");
+  }
+  if (!verbs.empty())
+    return invalid("{}: which command?{}", first, suggestion("", verbs)).cure("stoker --help");
+  return invalid("unknown command '{}'{}", printable(first), suggestion(first, nouns)).cure("stoker --help");
+}
+
+}  // namespace
+
+bool wants_json(std::span<const std::string> words) {
+  for (const std::string& word : words) {
+    if (word == "--") return false;
+    if (word == "--json") return true;
+  }
+  return false;
+}
+
+int dispatch(std::span<const std::string> words, Output& out) {
+  if (words.empty()) {
+    out.raw(overview());
+    return exit_code::kUsage;
+  }
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    out.raw(overview());
+    return exit_code::kOk;
+  }
+  if (words[0] == "--version") {
+    out.line("stoker {}", version());
+    return exit_code::kOk;
+  }
+  std::size_t used = 0;
+  const CommandEntry* entry = find_command(words, &used);
+  if (entry == nullptr) return out.fail(unknown_command(words));
+  return entry->run(words.subspan(used), out);
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,208 @@
+#include "cli/output.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/thread.h"
+#include "base/time.h"
+
+namespace stoker::cli {
+
+int exit_code::of(const Status& status) {
+  switch (status.code()) {
+    case Code::ok:
+      return kOk;
+    case Code::invalid:
+      return kUsage;
+    case Code::unavailable:
+      return kUnavailable;
+    case Code::internal:
+      return kBug;
+    case Code::cancelled:
+      return kInterrupted;
+    default:
+      return kFailed;
+  }
+}
+
+Output::Output(OutputMode mode, std::FILE* out, std::FILE* err)
+    : mode_(mode),
+      out_(out),
+      err_(err),
+      is_terminal_(::isatty(::fileno(out)) == 1),
+      has_color_(is_terminal_ && std::getenv("NO_COLOR") == nullptr) {}
+
+void Output::print_line(const std::string& text) {
+  if (is_json()) return;
+  std::fputs((text + "\n").c_str(), out_);
+}
+
+void Output::print_note(const std::string& text) {
+  std::fflush(out_);
+  std::fputs((text + "\n").c_str(), err_);
+}
+
+void Output::raw(std::string_view text) {
+  if (!is_json()) std::fwrite(text.data(), 1, text.size(), out_);
+}
+
+namespace {
+
+bool is_number(const std::string& cell) {
+  return cell.empty() || cell == "-" || (cell[0] >= '0' && cell[0] <= '9');
+}
+
+// Columns as a terminal counts them: bytes that do not continue a UTF-8 sequence.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+void Output::table(const std::vector<std::string>& header,
+                   const std::vector<std::vector<std::string>>& rows) {
+  if (is_json()) return;
+  std::vector<std::size_t> widths;
+  std::vector<bool> right;
+  for (std::size_t column = 0; column < header.size(); ++column) {
+    widths.push_back(width(header[column]));
+    right.push_back(!rows.empty());
+    for (const auto& row : rows) {
+      widths[column] = std::max(widths[column], width(row[column]));
+      right[column] = right[column] && is_number(row[column]);
+    }
+  }
+  const auto print = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (std::size_t column = 0; column < header.size(); ++column) {
+      const std::string padding(widths[column] - width(cells[column]), ' ');
+      text +=
+          (column == 0 ? "" : "   ") + (right[column] ? padding + cells[column] : cells[column] + padding);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    print_line(text);
+  };
+  print(header);
+  for (const auto& row : rows) print(row);
+}
+
+void Output::finding(const Finding& finding) {
+  line("{}", finding.what);
+  for (const Evidence& evidence : finding.evidence) {
+    line("  {}{}{}", evidence.where, evidence.where.empty() || evidence.text.empty() ? "" : ": ",
+         evidence.text);
+  }
+  if (!finding.cure.empty()) line("  try: {}", finding.cure);
+}
+
+void Output::json(std::string_view value) {
+  if (!is_json()) return;
+  CHECK(!has_json_value_);
+  has_json_value_ = true;
+  std::fwrite(value.data(), 1, value.size(), out_);
+  std::fputc('\n', out_);
+}
+
+int Output::fail(const Status& status) {
+  CHECK(!status.ok());
+  std::fflush(out_);
+  if (is_json() && !has_json_value_) {
+    const nlohmann::ordered_json error = {{"error",
+                                           {{"code", std::string(to_text(status.code()))},
+                                            {"message", std::string(status.message())},
+                                            {"cure", std::string(status.cure())}}}};
+    json(error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    print_note(status.to_string());
+  }
+  return exit_code::of(status);
+}
+
+namespace {
+
+volatile std::sig_atomic_t stop_count = 0;
+
+void on_stop_signal(int) {
+  stop_count = stop_count + 1;
+  if (stop_count > 1) ::_exit(exit_code::kInterrupted);
+}
+
+/// One line, redrawn.
+class TerminalProgress final : public Progress {
+ public:
+  TerminalProgress(std::FILE* err, std::string_view label, bool is_shown)
+      : err_(err), label_(label), is_shown_(is_shown), start_(RealClock().mono()) {}
+
+  ~TerminalProgress() override {
+    MutexLock lock(mutex_);
+    if (is_drawn_) std::fputs("\r\x1b[K", err_);
+  }
+
+  void report(const ProgressState& state) override {
+    if (!is_shown_) return;
+    const MonoTime now = RealClock().mono();
+    MutexLock lock(mutex_);
+    if (now - drawn_ < std::chrono::milliseconds(100) && state.done != state.total) return;
+    drawn_ = now;
+    is_drawn_ = true;
+    std::fputs(("\r  " + text(state, Seconds(now - start_).count()) + "\x1b[K").c_str(), err_);
+    std::fflush(err_);
+  }
+
+  bool stop_requested() const override { return cli::stop_requested(); }
+
+ private:
+  std::string text(const ProgressState& state, double seconds) const {
+    constexpr int kWidth = 24;
+    std::string line = label_;
+    if (state.total > 0) {
+      const double part = std::min(1.0, static_cast<double>(state.done) / static_cast<double>(state.total));
+      const int filled = static_cast<int>(part * kWidth);
+      line += "  ";
+      for (int i = 0; i < kWidth; ++i) line += i < filled ? "█" : "░";
+      line += format("  {:3.0f} %", part * 100);
+    }
+    line += format("   {} {}", grouped(state.done), state.unit);
+    if (seconds > 0.2 && state.bytes.value > 0) {
+      line += format("   {}/s",
+                     rounded({static_cast<std::uint64_t>(static_cast<double>(state.bytes.value) / seconds)}));
+    }
+    if (seconds > 0.5 && state.done > 0 && state.total > state.done) {
+      const double left =
+          seconds * static_cast<double>(state.total - state.done) / static_cast<double>(state.done);
+      line +=
+          format("   ETA {}", rounded_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)));
+    }
+    return line;
+  }
+
+  std::FILE* const err_;
+  const std::string label_;
+  const bool is_shown_;
+  const MonoTime start_;
+  Mutex mutex_;
+  MonoTime drawn_ GUARDED_BY(mutex_){};
+  bool is_drawn_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Progress> Output::progress(std::string_view label) {
+  return std::make_unique<TerminalProgress>(err_, label, !is_json() && ::isatty(::fileno(err_)) == 1);
+}
+
+void install_stop_signals() {
+  struct sigaction action{};
+  action.sa_handler = on_stop_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+bool stop_requested() { return stop_count > 0; }
+
+}  // namespace stoker::cli
