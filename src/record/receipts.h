@@ -1,0 +1,51 @@
+// Which samples each step of a rank consumed, when `record.receipts` asks for it: the proof that an
+// interrupted and resumed training saw every sample exactly once. Format: docs/formats/run.md#receipts. A
+// writer belongs to one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/status.h"
+
+namespace stoker::record {
+
+/// The most samples of one step of one rank.
+inline constexpr std::uint32_t kMaxReceiptSamples = 1u << 24;
+
+/// Appends receipts to one file, one write(2) per step.
+class ReceiptWriter {
+ public:
+  ReceiptWriter() = default;
+  /// Makes the file. Exists when it is there.
+  static Result<ReceiptWriter> create(const Path& file);
+
+  /// REQUIRES: at most kMaxReceiptSamples samples. A default-made writer swallows receipts.
+  Status append(std::uint32_t epoch, std::uint32_t step, std::span<const std::uint64_t> samples);
+
+ private:
+  explicit ReceiptWriter(File file) : file_(std::move(file)) {}
+
+  File file_;
+  std::vector<std::byte> buffer_;
+};
+
+struct Receipt {
+  std::uint32_t epoch = 0;
+  std::uint32_t step = 0;
+  std::vector<std::uint64_t> samples;
+};
+
+struct ReceiptLog {
+  std::vector<Receipt> receipts;
+  bool torn = false;  ///< the last receipt was cut short: left out
+};
+
+/// Reads a whole file. NotFound without it, Corrupt when a count is impossible.
+Result<ReceiptLog> read_receipts(const Path& file);
+
+}  // namespace stoker::record

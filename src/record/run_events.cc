@@ -1,0 +1,201 @@
+#include "record/run_events.h"
+
+#include <limits>
+
+namespace stoker::record {
+
+namespace {
+
+/// Collects fields; an unset optional or empty text is left out.
+class Fields {
+ public:
+  Fields& add(std::string_view name, FieldValue value) {
+    fields_.push_back({std::string(name), std::move(value)});
+    return *this;
+  }
+  Fields& add_text(std::string_view name, const std::string& value) {
+    return value.empty() ? *this : add(name, FieldValue(value));
+  }
+  template <typename T>
+  Fields& add_optional(std::string_view name, const std::optional<T>& value) {
+    return value ? add(name, FieldValue(static_cast<std::int64_t>(*value))) : *this;
+  }
+  Status write(EventWriter& out, std::string_view kind) const { return out.write(kind, fields_); }
+
+ private:
+  std::vector<Field> fields_;
+};
+
+FieldValue whole(std::int64_t value) { return FieldValue(value); }
+
+std::string text(const Event& event, std::string_view name) {
+  return std::string(event.text(name).value_or(std::string_view()));
+}
+
+std::optional<int> small(const Event& event, std::string_view name) {
+  const auto value = event.integer(name);
+  if (!value || *value < std::numeric_limits<int>::min() || *value > std::numeric_limits<int>::max()) {
+    return std::nullopt;
+  }
+  return static_cast<int>(*value);
+}
+
+std::optional<Outcome> outcome_of(std::string_view name) {
+  for (Outcome outcome : {Outcome::done, Outcome::failed, Outcome::stopped}) {
+    if (to_text(outcome) == name) return outcome;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_text(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::done:
+      return "done";
+    case Outcome::failed:
+      return "failed";
+    case Outcome::stopped:
+      return "stopped";
+  }
+  return "failed";
+}
+
+Status write_event(EventWriter& out, const AttemptStarted& event) {
+  const ProcessIdentity& who = event.supervisor;
+  return Fields()
+      .add("node", whole(event.node))
+      .add("host", who.host)
+      .add("pid", whole(who.pid))
+      .add("pid_start", whole(who.pid_start))
+      .add("boot", who.boot)
+      .add("world_size", whole(event.world_size))
+      .add("command", event.command)
+      .add_text("resume", event.resume)
+      .add_optional("resume_step", event.resume_step)
+      .add_text("scheduler_job", event.scheduler_job)
+      .write(out, kAttemptStarted);
+}
+
+Status write_event(EventWriter& out, const RankStarted& event) {
+  return Fields()
+      .add("rank", whole(event.rank))
+      .add("host", event.host)
+      .add("pid", whole(event.pid))
+      .write(out, kRankStarted);
+}
+
+Status write_event(EventWriter& out, const RankEnded& event) {
+  return Fields()
+      .add("rank", whole(event.rank))
+      .add("host", event.host)
+      .add_optional("exit_code", event.exit_code)
+      .add_optional("signal", event.signal)
+      .add("stopped_by_us", event.stopped_by_us)
+      .add_text("phase", event.phase)
+      .add_optional("epoch", event.epoch)
+      .add_optional("step", event.step)
+      .add_text("reason", event.reason)
+      .write(out, kRankEnded);
+}
+
+Status write_event(EventWriter& out, const Stopping& event) {
+  return Fields().add("reason", event.reason).write(out, kStopping);
+}
+
+Status write_event(EventWriter& out, const AttemptEnded& event) {
+  return Fields()
+      .add("node", whole(event.node))
+      .add("outcome", std::string(to_text(event.outcome)))
+      .add("exit_code", whole(event.exit_code))
+      .add_optional("first_rank", event.first_rank)
+      .add_text("reason", event.reason)
+      .write(out, kAttemptEnded);
+}
+
+Status write_event(EventWriter& out, const CheckpointSaved& event) {
+  return Fields()
+      .add("step", whole(event.step))
+      .add("epoch", whole(event.epoch))
+      .add("folder", event.folder)
+      .add("bytes", whole(event.bytes))
+      .add("seconds", event.seconds)
+      .add("stall_s", event.stall_s)
+      .write(out, kCheckpointSaved);
+}
+
+Status write_event(EventWriter& out, const Resumed& event) {
+  return Fields()
+      .add("step", whole(event.step))
+      .add("epoch", whole(event.epoch))
+      .add("folder", event.folder)
+      .write(out, kResumed);
+}
+
+std::optional<AttemptStarted> attempt_started(const Event& event) {
+  if (event.kind != kAttemptStarted) return std::nullopt;
+  AttemptStarted started;
+  started.node = small(event, "node").value_or(0);
+  started.supervisor = {text(event, "host"), event.integer("pid").value_or(0),
+                        event.integer("pid_start").value_or(0), text(event, "boot")};
+  started.world_size = small(event, "world_size").value_or(1);
+  const auto command = event.list("command");
+  started.command.assign(command.begin(), command.end());
+  started.resume = text(event, "resume");
+  started.resume_step = event.integer("resume_step");
+  started.scheduler_job = text(event, "scheduler_job");
+  return started;
+}
+
+std::optional<RankStarted> rank_started(const Event& event) {
+  const auto rank = small(event, "rank");
+  if (event.kind != kRankStarted || !rank) return std::nullopt;
+  return RankStarted{*rank, text(event, "host"), event.integer("pid").value_or(0)};
+}
+
+std::optional<RankEnded> rank_ended(const Event& event) {
+  const auto rank = small(event, "rank");
+  if (event.kind != kRankEnded || !rank) return std::nullopt;
+  RankEnded ended;
+  ended.rank = *rank;
+  ended.host = text(event, "host");
+  ended.exit_code = small(event, "exit_code");
+  ended.signal = small(event, "signal");
+  ended.stopped_by_us = event.flag("stopped_by_us").value_or(false);
+  ended.phase = text(event, "phase");
+  ended.epoch = event.integer("epoch");
+  ended.step = event.integer("step");
+  ended.reason = text(event, "reason");
+  return ended;
+}
+
+std::optional<Stopping> stopping(const Event& event) {
+  if (event.kind != kStopping) return std::nullopt;
+  return Stopping{text(event, "reason")};
+}
+
+std::optional<AttemptEnded> attempt_ended(const Event& event) {
+  const auto outcome = outcome_of(event.text("outcome").value_or(""));
+  if (event.kind != kAttemptEnded || !outcome) return std::nullopt;
+  return AttemptEnded{small(event, "node").value_or(0), *outcome, small(event, "exit_code").value_or(0),
+                      small(event, "first_rank"), text(event, "reason")};
+}
+
+std::optional<CheckpointSaved> checkpoint_saved(const Event& event) {
+  const auto step = event.integer("step");
+  if (event.kind != kCheckpointSaved || !step) return std::nullopt;
+  return CheckpointSaved{*step,
+                         event.integer("epoch").value_or(0),
+                         text(event, "folder"),
+                         event.integer("bytes").value_or(0),
+                         event.number("seconds").value_or(0),
+                         event.number("stall_s").value_or(0)};
+}
+
+std::optional<Resumed> resumed(const Event& event) {
+  const auto step = event.integer("step");
+  if (event.kind != kResumed || !step) return std::nullopt;
+  return Resumed{*step, event.integer("epoch").value_or(0), text(event, "folder")};
+}
+
+}  // namespace stoker::record

@@ -1,0 +1,117 @@
+// The kinds of events that make up a run's history, declared once: writers call write_*, readers use the
+// names and the same structs. `derive_state` and the report live on these. Format:
+// docs/formats/run.md#events.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/events.h"
+
+namespace stoker::record {
+
+inline constexpr std::string_view kAttemptStarted = "attempt_started";
+inline constexpr std::string_view kAttemptEnded = "attempt_ended";
+inline constexpr std::string_view kRankStarted = "rank_started";
+inline constexpr std::string_view kRankEnded = "rank_ended";
+inline constexpr std::string_view kStopping = "stopping";
+inline constexpr std::string_view kCheckpointSaved = "checkpoint_saved";
+inline constexpr std::string_view kResumed = "resumed";
+
+/// Which process, so that a reader on the same host can ask whether it still lives: pids are used again, so
+/// its start time (field 22 of /proc/<pid>/stat) counts too, and pids mean something only within one boot of
+/// one host and one pid namespace.
+struct ProcessIdentity {
+  std::string host;
+  std::int64_t pid = 0;
+  std::int64_t pid_start = 0;
+  std::string boot;  ///< "<boot id> <pid namespace>"
+};
+
+/// By the supervisor of each node, first.
+struct AttemptStarted {
+  int node = 0;
+  ProcessIdentity supervisor;  ///< record::this_process()
+  int world_size = 1;
+  std::vector<std::string> command;
+  std::string resume;  ///< checkpoint step folder, "" at a start from nothing
+  std::optional<std::int64_t> resume_step;
+  std::string scheduler_job;  ///< "" without Slurm
+};
+
+/// By the supervisor, for each rank it started.
+struct RankStarted {
+  int rank = 0;
+  std::string host;
+  std::int64_t pid = 0;
+};
+
+/// By the supervisor, when a rank is gone. Exactly one of exit_code and signal is set.
+struct RankEnded {
+  int rank = 0;
+  std::string host;
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  bool stopped_by_us = false;  ///< ended because another rank failed or a stop was asked for
+  std::string phase;           ///< of the beacon; "" without one
+  std::optional<std::int64_t> epoch;
+  std::optional<std::int64_t> step;
+  std::string reason;  ///< one line for people: "killed by signal 9, out of memory (...)"
+};
+
+/// By the supervisor, when it begins to end the ranks: "rank 1 failed", "interrupted", "time limit".
+struct Stopping {
+  std::string reason;
+};
+
+/// How an attempt came out.
+enum class Outcome { done, failed, stopped };
+std::string_view to_text(Outcome outcome);
+
+/// By the supervisor of each node, last.
+struct AttemptEnded {
+  int node = 0;
+  Outcome outcome = Outcome::done;
+  int exit_code = 0;
+  std::optional<int> first_rank;  ///< the rank whose end decided
+  std::string reason;
+};
+
+/// By the trainer's rank 0, when a checkpoint is committed.
+struct CheckpointSaved {
+  std::int64_t step = 0;
+  std::int64_t epoch = 0;
+  std::string folder;
+  std::int64_t bytes = 0;
+  double seconds = 0;  ///< from the start of the save to the commit
+  double stall_s = 0;  ///< how long training stood still for it
+};
+
+/// By the trainer's rank 0, when it loaded one.
+struct Resumed {
+  std::int64_t step = 0;
+  std::int64_t epoch = 0;
+  std::string folder;
+};
+
+Status write_event(EventWriter& out, const AttemptStarted& event);
+Status write_event(EventWriter& out, const RankStarted& event);
+Status write_event(EventWriter& out, const RankEnded& event);
+Status write_event(EventWriter& out, const Stopping& event);
+Status write_event(EventWriter& out, const AttemptEnded& event);
+Status write_event(EventWriter& out, const CheckpointSaved& event);
+Status write_event(EventWriter& out, const Resumed& event);
+
+/// The event as a struct; nullopt when it is of another kind or lacks what identifies it.
+std::optional<AttemptStarted> attempt_started(const Event& event);
+std::optional<RankStarted> rank_started(const Event& event);
+std::optional<RankEnded> rank_ended(const Event& event);
+std::optional<Stopping> stopping(const Event& event);
+std::optional<AttemptEnded> attempt_ended(const Event& event);
+std::optional<CheckpointSaved> checkpoint_saved(const Event& event);
+std::optional<Resumed> resumed(const Event& event);
+
+}  // namespace stoker::record

@@ -1,0 +1,50 @@
+// What state a run is in, worked out from its events and from whether its supervisor lives: stored nowhere,
+// so it cannot be wrong twice. Used by status, logs, resume and report.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "record/run_events.h"
+#include "record/run_folder.h"
+
+namespace stoker::record {
+
+enum class State {
+  created,  ///< a folder without an attempt that started
+  running,
+  done,  ///< the last attempt ended with every rank at exit code 0
+  failed,
+  stopped,  ///< ended on request: after a checkpoint (exit code 75) or by an interrupt
+  lost,     ///< its supervisor is gone and left no ending: killed, or its node died
+};
+std::string_view to_text(State state);
+
+struct RunState {
+  State state = State::created;
+  int attempts = 0;
+  std::optional<int> exit_code;   ///< of the last attempt, when it ended
+  std::optional<int> first_rank;  ///< whose end decided
+  std::string reason;             ///< one line; "" for running and done
+  double started = 0;             ///< of the first attempt, Unix seconds; 0 when there was none
+  double ended = 0;  ///< of the last attempt; for a lost one its last sign of life; 0 while running
+};
+
+/// The calling process, as a supervisor records itself. `proc` is injectable for tests.
+ProcessIdentity this_process(const Path& proc = "/proc");
+
+/// How liveness is asked for. A supervisor on this host is looked up by pid, start time and boot; one
+/// elsewhere counts as running while files of its attempt changed within `silence_s`.
+struct LivenessOptions {
+  Path proc = "/proc";
+  std::string host;       ///< this host's name; "" asks the kernel
+  double now = 0;         ///< Unix seconds; 0 asks the clock
+  double silence_s = 90;  ///< system samples come every second; NFS caches attributes for up to 60 s
+};
+
+/// Reads the events of the run's attempts. Damaged or absent files count as silence, never as an error.
+RunState derive_state(const RunFolder& run, const LivenessOptions& options = {});
+
+}  // namespace stoker::record
