@@ -51,13 +51,20 @@ std::string vformat(std::string_view pattern, std::span<const FormatArg> args);
 
 /// Formats with the syntax of std::format ("{}", "{:>8}", "{:.2f}").
 template <typename... Args>
-std::string format(std::string_view pattern, const Args&... args) {
+std::string format(std::string_view pattern, Args&&... args) {
   if constexpr (sizeof...(Args) == 0) {
     return vformat(pattern, {});
   } else {
     const FormatArg erased[] = {FormatArg(args)...};
     return vformat(pattern, erased);
   }
+}
+
+/// The same for a literal. Where a standard library has std::format, an argument of a type of std would make the
+/// call ambiguous; a literal's own type as parameter, and forwarding, make this the better match.
+template <std::size_t N, typename... Args>
+std::string format(const char (&pattern)[N], Args&&... args) {
+  return format(std::string_view(pattern), args...);
 }
 
 /// The pieces between separators, empty ones included; one piece for an empty text.
