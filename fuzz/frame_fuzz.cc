@@ -1,0 +1,23 @@
+// Frames come from whoever connects to the run's port: any bytes must be cut into messages or be refused, and what
+// was understood must encode to a frame that reads back the same.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "net/message.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using stoker::net::FrameParser;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  FrameParser parser;
+  parser.feed(bytes);
+  for (;;) {
+    const auto next = parser.next();
+    if (!next.ok() || !*next) return 0;
+    FrameParser again;
+    again.feed(encode(**next));
+    const auto same = again.next();
+    if (!same.ok() || !*same || !(**same == **next)) std::abort();
+  }
+}

@@ -1,0 +1,117 @@
+#include "net/port.h"
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <ifaddrs.h>
+#include <memory>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace stoker::net {
+namespace {
+
+constexpr std::uint16_t kLowestPort = 10000;
+constexpr int kProbes = 1000;
+
+// Binds on every address of both families where there is IPv6, else on IPv4: a program may listen on either.
+// Returns errno, 0 on success.
+int bind_everywhere(std::uint16_t port, Fd* out) {
+  Fd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (fd) {
+    const int off = 0;
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    sockaddr_in6 any{};
+    any.sin6_family = AF_INET6;
+    any.sin6_port = htons(port);
+    if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0) {
+      *out = std::move(fd);
+      return 0;
+    }
+    if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) return errno;
+  }
+  fd = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return errno;
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_port = htons(port);
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) != 0) return errno;
+  *out = std::move(fd);
+  return 0;
+}
+
+// Probed without SO_REUSEADDR, so that a port which anybody holds counts as taken; set afterwards, so that the
+// program the port is for may bind it beside us (Linux asks for it on both sockets and that neither listens).
+int reserve(std::uint16_t port, Fd* out) {
+  if (const int error = bind_everywhere(port, out); error != 0) return error;
+  const int on = 1;
+  return ::setsockopt(out->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+std::uint16_t first_ephemeral_port(const Path& proc) {
+  const auto text = read_pseudo_file(proc / "sys/net/ipv4/ip_local_port_range");
+  std::int64_t low = 0;
+  if (text.ok() && parse_number(split(trim(*text), '\t')[0], &low) && low > 0 && low < 65536) {
+    return static_cast<std::uint16_t>(low);
+  }
+  return 32768;
+}
+
+Result<PortReservation> PortReservation::find(std::uint64_t seed) {
+  const std::uint16_t end = first_ephemeral_port();
+  // Where clients may take nearly every port, the upper half is as good as any.
+  const std::uint32_t low = end > kLowestPort + kProbes ? kLowestPort : 32768;
+  const std::uint32_t high = end > kLowestPort + kProbes ? end : 65536;
+  int error = EADDRINUSE;
+  for (int i = 0; i < kProbes; ++i) {
+    const auto port = static_cast<std::uint16_t>(low + (seed + static_cast<std::uint64_t>(i)) % (high - low));
+    Fd fd;
+    error = reserve(port, &fd);
+    if (error == 0) return PortReservation(std::move(fd), port);
+  }
+  return unavailable("ports {} to {}: none of {} tried is free on this host ({})", low, high - 1, kProbes,
+                     posix_error("bind", error).message());
+}
+
+Result<PortReservation> PortReservation::take(std::uint16_t port) {
+  Fd fd;
+  const int error = reserve(port, &fd);
+  if (error == 0) return PortReservation(std::move(fd), port);
+  if (error == EADDRINUSE) return unavailable("port {}: taken by another program on this host", port);
+  return posix_error(format("port {}", port), error);
+}
+
+std::string host_name() {
+  char name[256] = "";
+  if (::gethostname(name, sizeof name - 1) != 0) return "localhost";
+  return std::string(split(name, '.')[0]);
+}
+
+std::vector<std::string> local_addresses() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return {};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);
+  std::vector<std::string> v4;
+  std::vector<std::string> v6;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    char text[INET6_ADDRSTRLEN] = "";
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
+      ::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
+      v4.emplace_back(text);
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+      const auto* address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
+      if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr)) continue;
+      ::inet_ntop(AF_INET6, &address->sin6_addr, text, sizeof text);
+      v6.emplace_back(text);
+    }
+  }
+  v4.insert(v4.end(), v6.begin(), v6.end());
+  return v4;
+}
+
+}  // namespace stoker::net
