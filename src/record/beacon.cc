@@ -130,6 +130,10 @@ void Beacon::publish() noexcept {
 
 Result<Sighting> read_beacon(const Path& file) {
   OK_OR_RETURN(opened, File::open_read(file));
+  OK_OR_RETURN(size, opened.size());
+  if (size < sizeof(Image)) {
+    return corrupt("{}: {} bytes, a beacon has {}", printable(file.string()), size, sizeof(Image));
+  }
   Image image{};
   std::uint64_t before = 0;
   std::uint64_t after = 1;

@@ -1,0 +1,211 @@
+#include "record/state.h"
+
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+
+namespace stoker::record {
+namespace {
+
+/// A run whose events a test writes as the supervisors would.
+class RunInProgress {
+ public:
+  RunInProgress() : run_(make(box_ / "runs")) {}
+
+  Attempt begin_attempt() { return *run_.start_attempt("name: x\n"); }
+  void started(const Attempt& attempt, const ProcessIdentity& who, double time = 100, int node = 0) {
+    write(attempt, node, time, kAttemptStarted,
+          {{"node", std::int64_t{node}},
+           {"host", who.host},
+           {"pid", who.pid},
+           {"pid_start", who.pid_start},
+           {"boot", who.boot}});
+  }
+  void ended(const Attempt& attempt, Outcome outcome, int exit_code, double time = 200, int node = 0) {
+    write(attempt, node, time, kAttemptEnded,
+          {{"node", std::int64_t{node}},
+           {"outcome", std::string(to_text(outcome))},
+           {"exit_code", std::int64_t{exit_code}},
+           {"first_rank", std::int64_t{node}},
+           {"reason", format("node {} said {}", node, to_text(outcome))}});
+  }
+  RunState state(const LivenessOptions& options = {}) const { return derive_state(run_, options); }
+  const RunFolder& run() const { return run_; }
+
+ private:
+  static RunFolder make(const Path& runs) {
+    RunDescription what;
+    what.name = "test";
+    return *RunFolder::create(runs, what, "name: x\n");
+  }
+  void write(const Attempt& attempt, int node, double time, std::string_view kind,
+             std::vector<Field> fields) {
+    auto writer = EventWriter::open(attempt.node_events(node));
+    ASSERT_TRUE(writer->write_at(time, kind, fields).ok());
+  }
+
+  TempDirectory box_;
+  RunFolder run_;
+};
+
+ProcessIdentity elsewhere() { return {"another-host", 1, 1, "boot"}; }
+
+/// Of a process that has just ended.
+ProcessIdentity dead() {
+  ProcessIdentity who = this_process();
+  const pid_t child = ::fork();
+  if (child == 0) _exit(0);
+  ::waitpid(child, nullptr, 0);
+  who.pid = child;
+  return who;
+}
+
+TEST(State, a_run_without_an_attempt_is_created) {
+  RunInProgress run;
+  EXPECT_EQ(run.state().state, State::created);
+  EXPECT_EQ(run.state().attempts, 0);
+}
+
+TEST(State, an_attempt_that_has_not_reported_yet_is_running_then_lost) {
+  RunInProgress run;
+  run.begin_attempt();
+  EXPECT_EQ(run.state().state, State::running);
+  const RunState later = run.state({.now = 4e9});
+  EXPECT_EQ(later.state, State::lost);
+  EXPECT_EQ(later.reason, "attempt 1 never reported a start");
+}
+
+TEST(State, is_running_while_the_supervisor_lives) {
+  RunInProgress run;
+  run.started(run.begin_attempt(), this_process());
+  const RunState state = run.state({.now = 4e9});  // silence does not matter on this host
+  EXPECT_EQ(state.state, State::running);
+  EXPECT_EQ(state.started, 100);
+  EXPECT_EQ(state.ended, 0);
+}
+
+TEST(State, is_lost_when_the_supervisor_is_gone_without_an_ending) {
+  RunInProgress run;
+  const ProcessIdentity who = dead();
+  run.started(run.begin_attempt(), who);
+  const RunState state = run.state();
+  EXPECT_EQ(state.state, State::lost);
+  EXPECT_EQ(state.reason,
+            format("its supervisor (process {} on {}) is gone and left no ending", who.pid, who.host));
+  EXPECT_GT(state.ended, 1.5e9);
+}
+
+TEST(State, a_pid_used_again_by_another_process_is_not_the_supervisor) {
+  RunInProgress run;
+  ProcessIdentity who = this_process();
+  who.pid_start -= 1;
+  run.started(run.begin_attempt(), who);
+  EXPECT_EQ(run.state().state, State::lost);
+}
+
+TEST(State, a_zombie_is_gone) {
+  RunInProgress run;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  ProcessIdentity who = this_process();
+  const auto stat = read_pseudo_file(format("/proc/{}/stat", child));
+  who.pid = child;
+  ASSERT_TRUE(parse_number(split(stat->substr(stat->rfind(')') + 2), ' ')[19], &who.pid_start));
+  run.started(run.begin_attempt(), who);
+  EXPECT_EQ(run.state().state, State::running);
+  ::kill(child, SIGKILL);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  EXPECT_EQ(run.state().state, State::lost);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(State, on_another_host_or_boot_is_judged_by_silence) {
+  RunInProgress run;
+  run.started(run.begin_attempt(), elsewhere());
+  EXPECT_EQ(run.state().state, State::running);
+  EXPECT_EQ(run.state({.now = 4e9}).state, State::lost);
+}
+
+TEST(State, endings_decide_once_every_node_has_one) {
+  struct Case {
+    Outcome outcome;
+    int exit_code;
+    State state;
+  };
+  for (const Case& c : {Case{Outcome::done, 0, State::done}, Case{Outcome::failed, 7, State::failed},
+                        Case{Outcome::stopped, 75, State::stopped}}) {
+    RunInProgress run;
+    const Attempt attempt = run.begin_attempt();
+    run.started(attempt, elsewhere());
+    run.ended(attempt, c.outcome, c.exit_code);
+    const RunState state = run.state();
+    EXPECT_EQ(state.state, c.state);
+    EXPECT_EQ(state.exit_code, c.exit_code);
+    EXPECT_EQ(state.started, 100);
+    EXPECT_EQ(state.ended, 200);
+  }
+}
+
+TEST(State, the_earliest_failure_of_several_nodes_decides) {
+  RunInProgress run;
+  const Attempt attempt = run.begin_attempt();
+  for (int node = 0; node < 3; ++node) run.started(attempt, elsewhere(), 100 + node, node);
+  run.ended(attempt, Outcome::stopped, 75, 300, 0);
+  run.ended(attempt, Outcome::failed, 7, 302, 1);
+  run.ended(attempt, Outcome::failed, 9, 301, 2);
+  const RunState state = run.state();
+  EXPECT_EQ(state.state, State::failed);
+  EXPECT_EQ(state.exit_code, 9);
+  EXPECT_EQ(state.first_rank, 2);
+  EXPECT_EQ(state.reason, "node 2 said failed");
+  EXPECT_EQ(state.ended, 302);
+}
+
+TEST(State, one_node_gone_and_another_failed_is_failed) {
+  RunInProgress run;
+  const Attempt attempt = run.begin_attempt();
+  run.started(attempt, dead(), 100, 0);
+  run.started(attempt, elsewhere(), 100, 1);
+  run.ended(attempt, Outcome::failed, 7, 300, 1);
+  EXPECT_EQ(run.state().state, State::failed);
+}
+
+TEST(State, the_last_attempt_decides_and_time_counts_from_the_first) {
+  RunInProgress run;
+  const Attempt first = run.begin_attempt();
+  run.started(first, elsewhere(), 100);
+  run.ended(first, Outcome::failed, 9, 150);
+  const Attempt second = run.begin_attempt();
+  run.started(second, elsewhere(), 200);
+  run.ended(second, Outcome::done, 0, 250);
+  const RunState state = run.state();
+  EXPECT_EQ(state.state, State::done);
+  EXPECT_EQ(state.attempts, 2);
+  EXPECT_EQ(state.started, 100);
+  EXPECT_EQ(state.ended, 250);
+}
+
+TEST(State, damaged_events_count_as_silence) {
+  RunInProgress run;
+  const Attempt attempt = run.begin_attempt();
+  ASSERT_TRUE(write_file(attempt.node_events(0), "\xff\xfe{{{\n[1,2\n").ok());
+  EXPECT_EQ(run.state().state, State::running);
+  EXPECT_EQ(run.state({.now = 4e9}).state, State::lost);
+}
+
+TEST(State, this_process_knows_itself) {
+  const ProcessIdentity who = this_process();
+  EXPECT_EQ(who.pid, ::getpid());
+  EXPECT_GT(who.pid_start, 0);
+  EXPECT_NE(who.boot.find("pid:["), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stoker::record
