@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/order/golden_test.h"
+#include "data/golden_test.h"
 
 namespace stoker::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "data/order/golden_test.h"
+#include "data/golden_test.h"
 
 namespace stoker::data {
 namespace {

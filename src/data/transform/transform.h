@@ -6,10 +6,11 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/status.h"
 #include "data/decode/image.h"
+#include "data/transform/randomness.h"
+#include "data/transform/resize.h"
 
 namespace stoker::data {
 
@@ -30,13 +31,6 @@ struct TransformOptions {
   std::array<float, 3> deviation{1, 1, 1};  ///< standard deviation, likewise
 };
 
-/// Which sample in which epoch of which training: all that randomness may depend on.
-struct Occasion {
-  std::uint64_t seed = 0;
-  std::uint64_t epoch = 0;
-  std::uint64_t sample = 0;
-};
-
 /// Applies one set of options; keeps scratch memory between images. Thread-compatible.
 class Transform {
  public:
@@ -53,11 +47,14 @@ class Transform {
 
  private:
   explicit Transform(const TransformOptions& options);
+  Status apply_centre(const ImageView& image, Dice& dice, std::span<float> out);
+  Status apply_padded(const ImageView& image, Dice& dice, std::span<float> out);
+  void apply_scaled(const ImageView& image, Dice& dice, std::span<float> out);
+  bool flips(Dice& dice) const;
 
   TransformOptions options_;
-  std::array<std::array<float, 256>, 3> levels_;  // the normalised value of each byte
-  std::vector<std::uint8_t> resized_;
-  std::vector<std::uint8_t> rows_;
+  std::array<std::array<float, 256>, 3> levels_;  // the normalised value of each byte, per channel
+  Resizer resizer_;
 };
 
 }  // namespace stoker::data

@@ -1,4 +1,4 @@
-// Reads the reference values of tests/golden for the tests of this folder.
+// Reads the reference values of tests/golden for the tests of this room.
 #pragma once
 
 #include <string>
@@ -20,6 +20,21 @@ inline nlohmann::json golden(const std::string& name) {
   auto text = read_file(folder / "tests/golden" / name);
   EXPECT_TRUE(text.ok()) << text.status().to_string();
   return text.ok() ? nlohmann::json::parse(*text) : nlohmann::json();
+}
+
+/// Bytes of a base64 text without line breaks.
+inline std::string from_base64(const std::string& text) {
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (char c : text) {
+    constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (c == '=') break;
+    bits = bits << 6 | static_cast<std::uint32_t>(kDigits.find(c));
+    count += 6;
+    if (count >= 8) bytes.push_back(static_cast<char>(bits >> (count -= 8)));
+  }
+  return bytes;
 }
 
 /// Short lists are in the row under `key`, long ones as head, tail and SHA-256 over little-endian int64.

@@ -1,0 +1,49 @@
+// JPEG, PNG and WebP to 8-bit RGB, from bytes that nobody vouches for: whatever they hold, the answer is
+// pixels or an error, within bounded memory. Used by pack and by the loader's threads. Thread-safe: no state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "data/decode/image.h"
+
+namespace stoker::data {
+
+enum class ImageKind { jpeg, png, webp };
+/// "JPEG", "PNG", "WebP".
+std::string_view to_text(ImageKind kind);
+
+/// The kind its first bytes announce, whatever the file is called. Fails with Invalid for anything else.
+Result<ImageKind> image_kind(std::span<const std::byte> bytes);
+
+/// Larger images are refused before memory is taken for them.
+struct DecodeLimits {
+  std::uint64_t pixels = 100'000'000;
+};
+
+/// What the header says.
+struct ImageInfo {
+  ImageKind kind = ImageKind::jpeg;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::uint32_t channels =
+      0;                     ///< stored: 1 grey, 2 grey with alpha, 3 colour or palette, 4 CMYK or with alpha
+  bool progressive = false;  ///< a progressive JPEG: about three times slower to decode
+
+  bool operator==(const ImageInfo&) const = default;
+};
+
+/// Reads the header only: a body that is cut off or damaged is not noticed.
+Result<ImageInfo> inspect_image(std::span<const std::byte> bytes, const DecodeLimits& limits = {});
+
+/// Decodes to RGB as Pillow's convert("RGB") does: grey is copied to all channels, palettes are looked up,
+/// CMYK is taken as Adobe stores it, alpha is dropped, 16 bits lose the low 8, no colour management, no EXIF
+/// rotation. The same bytes give the same pixels on every machine. Fails with Corrupt for damaged and for
+/// incomplete images (a JPEG without its end marker too), with Invalid for kinds that are not supported or
+/// beyond the limit. `out` is then unspecified. The text starts with the kind; the caller adds which file.
+Status decode_image(std::span<const std::byte> bytes, Image& out, const DecodeLimits& limits = {});
+
+}  // namespace stoker::data

@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>  // jpeglib.h uses FILE without including it
+#include <vector>
+
+#include <jpeglib.h>
+// After jpeglib.h.
+#include <jerror.h>
+
+#include "data/decode/codecs.h"
+
+namespace stoker::data::codecs {
+namespace {
+
+// A progressive file may hold any number of scans, each of which costs a pass over the whole image.
+constexpr int kMostScans = 500;
+
+// libjpeg reports errors by a callback that must not return: it jumps back into attempt(). Every object with
+// a destructor therefore lives outside the function given to attempt().
+struct Failure {
+  std::jmp_buf jump;
+  int code = 0;
+  char text[JMSG_LENGTH_MAX] = {};
+};
+
+[[noreturn]] void fail(j_common_ptr jpeg) {
+  auto* failure = static_cast<Failure*>(jpeg->client_data);
+  failure->code = jpeg->err->msg_code;
+  jpeg->err->format_message(jpeg, failure->text);
+  std::longjmp(failure->jump, 1);
+}
+
+// libjpeg goes on after these with grey or shifted pixels; we do not. Its other warnings (bytes between
+// segments, odd JFIF or Adobe markers) leave the pixels as they were meant.
+bool spoils_pixels(int code) {
+  switch (code) {
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_JPEG_EOF:
+    case JWRN_MUST_RESYNC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void on_message(j_common_ptr jpeg, int level) {
+  if (level < 0 && spoils_pixels(jpeg->err->msg_code)) fail(jpeg);
+}
+
+void on_progress(j_common_ptr jpeg) {
+  if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number > kMostScans) fail(jpeg);
+}
+
+void say_nothing(j_common_ptr) {}
+
+// One decompression. Tables of one image must not serve another that lacks its own, so nothing is kept.
+class Decompressor {
+ public:
+  Decompressor() {
+    jpeg_.err = jpeg_std_error(&errors_);
+    errors_.error_exit = fail;
+    errors_.emit_message = on_message;
+    errors_.output_message = say_nothing;
+    jpeg_.client_data = &failure_;
+    progress_.progress_monitor = on_progress;
+  }
+  ~Decompressor() { jpeg_destroy_decompress(&jpeg_); }
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+
+  // Runs `body(jpeg_decompress_struct&)`, which may be left by a jump at any call of libjpeg.
+  template <typename Body>
+  Status attempt(Body body) {
+    if (setjmp(failure_.jump)) return error();
+    body(jpeg_);
+    return Status();
+  }
+
+  Status read_header(std::span<const std::byte> bytes, const DecodeLimits& limits) {
+    RETURN_IF_ERROR(attempt([&](jpeg_decompress_struct& jpeg) {
+      jpeg_create_decompress(&jpeg);
+      jpeg.progress = &progress_;
+      jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+      jpeg_read_header(&jpeg, TRUE);
+    }));
+    return check_size(ImageKind::jpeg, jpeg_.image_width, jpeg_.image_height, limits);
+  }
+
+  jpeg_decompress_struct& jpeg() { return jpeg_; }
+
+ private:
+  Status error() const {
+    if (failure_.code == JWRN_JPEG_EOF || failure_.code == JWRN_HIT_MARKER ||
+        failure_.code == JERR_INPUT_EOF) {
+      return corrupt("JPEG: ends before the image is complete");
+    }
+    if (jpeg_.input_scan_number > kMostScans) return corrupt("JPEG: more than {} scans", kMostScans);
+    return corrupt("JPEG: {}", std::string_view(failure_.text));
+  }
+
+  jpeg_decompress_struct jpeg_{};
+  jpeg_error_mgr errors_{};
+  jpeg_progress_mgr progress_{};
+  Failure failure_;
+};
+
+bool is_cmyk(const jpeg_decompress_struct& jpeg) {
+  return jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
+}
+
+// Round to nearest of a * b / 255.
+unsigned scaled(unsigned a, unsigned b) {
+  const unsigned t = a * b + 128;
+  return ((t >> 8) + t) >> 8;
+}
+
+// Adobe's programs, which write most of these files, store the inverted amounts of ink.
+void cmyk_to_rgb(const unsigned char* from, std::uint8_t* to, std::size_t pixels) {
+  for (std::size_t i = 0; i < pixels; ++i, from += 4, to += 3) {
+    const unsigned light = from[3];
+    for (int c = 0; c < 3; ++c) to[c] = static_cast<std::uint8_t>(light - scaled(255u - from[c], light));
+  }
+}
+
+void read_rgb(jpeg_decompress_struct& jpeg, Image& out) {
+  constexpr JDIMENSION kAtOnce = 16;
+  JSAMPROW rows[kAtOnce];
+  const std::size_t stride = std::size_t{3} * out.width;
+  while (jpeg.output_scanline < jpeg.output_height) {
+    for (JDIMENSION i = 0; i < kAtOnce; ++i) {
+      const JDIMENSION row = std::min(jpeg.output_scanline + i, jpeg.output_height - 1);
+      rows[i] = out.pixels.data() + row * stride;
+    }
+    const JDIMENSION left = jpeg.output_height - jpeg.output_scanline;
+    jpeg_read_scanlines(&jpeg, rows, std::min(kAtOnce, left));
+  }
+}
+
+void read_cmyk(jpeg_decompress_struct& jpeg, Image& out, unsigned char* inks) {
+  while (jpeg.output_scanline < jpeg.output_height) {
+    std::uint8_t* row = out.pixels.data() + std::size_t{3} * out.width * jpeg.output_scanline;
+    jpeg_read_scanlines(&jpeg, &inks, 1);
+    cmyk_to_rgb(inks, row, out.width);
+  }
+}
+
+}  // namespace
+
+Result<ImageInfo> inspect_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits) {
+  Decompressor decompressor;
+  RETURN_IF_ERROR(decompressor.read_header(bytes, limits));
+  const jpeg_decompress_struct& jpeg = decompressor.jpeg();
+  return ImageInfo{.kind = ImageKind::jpeg,
+                   .width = jpeg.image_width,
+                   .height = jpeg.image_height,
+                   .channels = static_cast<std::uint32_t>(jpeg.num_components),
+                   .progressive = jpeg.progressive_mode != 0};
+}
+
+Status decode_jpeg(std::span<const std::byte> bytes, Image& out, const DecodeLimits& limits) {
+  Decompressor decompressor;
+  RETURN_IF_ERROR(decompressor.read_header(bytes, limits));
+  const jpeg_decompress_struct& header = decompressor.jpeg();
+  const bool cmyk = is_cmyk(header);
+  RETURN_IF_ERROR(make_room(out, header.image_width, header.image_height));
+  std::vector<unsigned char> inks(cmyk ? std::size_t{4} * out.width : 0);
+  return decompressor.attempt([&](jpeg_decompress_struct& jpeg) {
+    jpeg.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+    jpeg.dct_method = JDCT_ISLOW;  // integer arithmetic: the same pixels with and without SIMD
+    jpeg_start_decompress(&jpeg);
+    if (cmyk) {
+      read_cmyk(jpeg, out, inks.data());
+    } else {
+      read_rgb(jpeg, out);
+    }
+    jpeg_finish_decompress(&jpeg);
+  });
+}
+
+}  // namespace stoker::data::codecs
