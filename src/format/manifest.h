@@ -3,15 +3,16 @@
 // to read. Layout: docs/formats/manifest.md.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/status.h"
 
 namespace stoker::formats {
@@ -21,11 +22,8 @@ constexpr std::string_view kIndexFile = "index.bin";
 /// Shards are hashed in blocks of this size, the last one shorter, so that parts can be verified alone.
 constexpr std::uint64_t kHashBlock = 4u << 20;
 
-/// A SHA-256 digest.
-using Digest = std::array<std::byte, 32>;
-
 /// A shard's hash: SHA-256 over the digests of its blocks, one after the other.
-Digest shard_hash(const std::vector<Digest>& blocks);
+Digest shard_hash(std::span<const Digest> blocks);
 
 /// One shard file.
 struct ShardInfo {

@@ -61,7 +61,6 @@ class TarWriter {
   ByteSink& sink_;
   std::uint64_t position_ = 0;
   std::uint64_t owed_ = 0;
-  std::string scratch_;
 };
 
 enum class TarKind { file, hard_link, symbolic_link, character_device, block_device, directory, fifo };
@@ -90,29 +89,32 @@ class TarReader {
   TarReader(ReadAt read, std::uint64_t size, std::string subject)
       : read_(std::move(read)), size_(size), subject_(std::move(subject)) {}
 
-  /// The next member; nothing at the end mark or the end of the file on a block boundary without one if
-  /// `ended_cleanly()` says false. Corrupt for a bad checksum, a torn header or data that reaches beyond the
-  /// end; Invalid for what we do not read (sparse files). After an error the reader stays at the end.
+  /// The next member; nothing at the end. Corrupt for a bad checksum, a torn header or data that reaches
+  /// beyond the end; Invalid for what we do not read (sparse files, several volumes). After an error the
+  /// reader stays at the end.
   Result<std::optional<TarMember>> next();
-  /// Whether the end mark (two zero blocks) was seen.
+  /// Whether the end mark (two zero blocks) was seen. Without it an archive may have lost its last members.
   bool ended_cleanly() const { return ended_; }
 
  private:
-  struct Overrides;
+  struct Overrides {
+    std::optional<std::string> path;
+    std::optional<std::uint64_t> size;
+  };
   Result<std::optional<TarMember>> next_member();
-  Result<bool> read_header(std::span<std::byte> block);
-  Status read_pax(std::uint64_t size, Overrides& into);
-  Result<std::string> read_long_name(std::uint64_t size);
-  Status damaged(std::uint64_t offset, std::string_view what) const;
-  /// Moves behind `size` bytes of data and their padding; Corrupt if they reach beyond the end.
-  Status skip_data(std::uint64_t size);
+  Result<bool> at_end(std::span<std::byte> block);
+  Status skip_end_mark();
+  Status read_extension(char type, std::uint64_t size, Overrides& into);
+  Status apply_pax(std::string_view records, Overrides& into);
+  Result<TarMember> member(std::span<const std::byte> block, const Overrides& overrides);
+  Status advance(std::uint64_t data_bytes, std::string_view name);
+  Status damaged(std::string_view what) const;
 
   ReadAt read_;
   std::uint64_t size_;
   std::string subject_;
-  std::uint64_t position_ = 0;
-  std::optional<std::string> global_path_;
-  std::optional<std::uint64_t> global_size_;
+  std::uint64_t position_ = 0;  // of the next header
+  Overrides global_;
   bool ended_ = false;
   bool done_ = false;
 };
