@@ -19,6 +19,8 @@ namespace stoker::formats {
 
 constexpr std::string_view kManifestFile = "manifest.json";
 constexpr std::string_view kIndexFile = "index.bin";
+/// Where `stoker data pack` works inside the dataset folder until the dataset is whole.
+constexpr std::string_view kPendingFolder = ".packing";
 /// Shards are hashed in blocks of this size, the last one shorter, so that parts can be verified alone.
 constexpr std::uint64_t kHashBlock = 4u << 20;
 

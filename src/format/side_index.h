@@ -81,20 +81,26 @@ class IndexSection {
   const std::vector<std::string>& names() const { return names_; }
   std::uint32_t component_count(std::uint64_t sample) const;
   Component component(std::uint64_t sample, std::uint32_t which) const;
-  bool has_labels() const { return !labels_.empty(); }
+  bool has_labels() const { return has_labels_; }
   /// REQUIRES: has_labels().
   std::int64_t label(std::uint64_t sample) const;
-  bool has_keys() const { return !key_begin_.empty(); }
+  bool has_keys() const { return has_keys_; }
   /// Empty without a key column.
   std::string_view key(std::uint64_t sample) const;
 
  private:
   struct Reader;
+  Status take_columns(std::span<const std::byte> bytes, std::string_view subject);
+  Status check(std::uint64_t components, std::string_view subject) const;
+  Component component_at(std::uint64_t i) const;
+
   std::uint64_t samples_ = 0;
   std::uint64_t shard_bytes_ = 0;
   Digest shard_hash_{};
   std::vector<std::string> names_;
   std::span<const std::byte> first_, components_, labels_, key_begin_, keys_;
+  bool has_labels_ = false;
+  bool has_keys_ = false;
 };
 
 /// The whole file: header, section table, sections in the order of the manifest's shards.

@@ -1,0 +1,398 @@
+#include "format/manifest.h"
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+namespace stoker::formats {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFormat = "stoker-dataset";
+constexpr std::uint64_t kFormatVersion = 1;
+constexpr ByteCount kManifestLimit = 1_GiB;
+
+// Strings with their length before them, so that no content can pass for another.
+std::string counted(std::string_view text) { return format("{}:{}", text.size(), text); }
+
+}  // namespace
+
+Digest shard_hash(std::span<const Digest> blocks) { return sha256(std::as_bytes(blocks)); }
+
+void ImageStatistics::add(const ImageStatistics& other) {
+  if (other.images == 0) return;
+  const bool first = images == 0;
+  width_min = first ? other.width_min : std::min(width_min, other.width_min);
+  height_min = first ? other.height_min : std::min(height_min, other.height_min);
+  width_max = std::max(width_max, other.width_max);
+  height_max = std::max(height_max, other.height_max);
+  images += other.images;
+  progressive += other.progressive;
+  grayscale += other.grayscale;
+  cmyk += other.cmyk;
+  pixels += other.pixels;
+}
+
+std::uint64_t Manifest::samples() const {
+  std::uint64_t sum = 0;
+  for (const SplitInfo& split : splits) sum += split.samples;
+  return sum;
+}
+
+std::uint64_t Manifest::bytes() const {
+  std::uint64_t sum = 0;
+  for (const SplitInfo& split : splits) {
+    for (const ShardInfo& shard : split.shards) sum += shard.bytes;
+  }
+  return sum;
+}
+
+std::uint64_t Manifest::shard_count() const {
+  std::uint64_t sum = 0;
+  for (const SplitInfo& split : splits) sum += split.shards.size();
+  return sum;
+}
+
+Result<const SplitInfo*> Manifest::split(std::string_view name) const {
+  if (name.empty() && splits.size() == 1) return &splits[0];
+  std::vector<std::string_view> names;
+  for (const SplitInfo& candidate : splits) {
+    if (candidate.name == name) return &candidate;
+    names.push_back(candidate.name);
+  }
+  if (name.empty()) {
+    std::string list;
+    for (std::string_view n : names) list += format("{}{}", list.empty() ? "" : ", ", n);
+    return invalid("dataset {}: has {} splits, name one (one of: {})", short_version(), splits.size(), list);
+  }
+  return not_found("dataset {}: no split '{}'{}", short_version(), printable(name), suggestion(name, names));
+}
+
+std::string dataset_version(const Manifest& manifest) {
+  const Schema& schema = manifest.schema;
+  std::string text = "stoker-dataset-1\n";
+  text += format("container {}\n", counted(schema.container));
+  text += format("components {}\n", schema.components.size());
+  for (const ComponentInfo& component : schema.components) {
+    text += format("{} {}\n", counted(component.name), component.is_image ? "image" : "bytes");
+  }
+  text += format("labels {}\n", schema.has_labels ? "int64" : "none");
+  text += format("classes {}\n", schema.classes.size());
+  for (const std::string& name : schema.classes) text += counted(name) + "\n";
+  text += format("splits {}\n", manifest.splits.size());
+  for (const SplitInfo& split : manifest.splits) {
+    text += format("{} {}\n", counted(split.name), split.shards.size());
+    for (const ShardInfo& shard : split.shards) text += hex(shard.hash) + "\n";
+  }
+  return hex(sha256(text));
+}
+
+namespace {
+
+Json shard_json(const ShardInfo& shard) {
+  Json blocks = Json::array();
+  for (const Digest& block : shard.blocks) blocks.push_back(hex(block));
+  return {{"file", shard.file},
+          {"bytes", shard.bytes},
+          {"samples", shard.samples},
+          {"sha256", hex(shard.hash)},
+          {"blocks", std::move(blocks)}};
+}
+
+Json split_json(const SplitInfo& split) {
+  Json shards = Json::array();
+  for (const ShardInfo& shard : split.shards) shards.push_back(shard_json(shard));
+  return {{"name", split.name},
+          {"samples", split.samples},
+          {"class_samples", split.class_samples},
+          {"shards", std::move(shards)}};
+}
+
+Json schema_json(const Schema& schema) {
+  Json components = Json::array();
+  for (const ComponentInfo& component : schema.components) {
+    components.push_back({{"name", component.name}, {"kind", component.is_image ? "image" : "bytes"}});
+  }
+  return {{"container", schema.container},
+          {"components", std::move(components)},
+          {"labels", schema.has_labels ? Json("int64") : Json(nullptr)},
+          {"classes", schema.classes}};
+}
+
+Json statistics_json(const ImageStatistics& images) {
+  return {{"images", images.images},         {"progressive", images.progressive},
+          {"grayscale", images.grayscale},   {"cmyk", images.cmyk},
+          {"width_min", images.width_min},   {"width_max", images.width_max},
+          {"height_min", images.height_min}, {"height_max", images.height_max},
+          {"pixels", images.pixels}};
+}
+
+}  // namespace
+
+std::string to_json(const Manifest& manifest) {
+  Json splits = Json::array();
+  for (const SplitInfo& split : manifest.splits) splits.push_back(split_json(split));
+  const Json document = {
+      {"format", kFormat},
+      {"format_version", kFormatVersion},
+      {"incompatible_features", Json::array()},
+      {"version", manifest.version},
+      {"schema", schema_json(manifest.schema)},
+      {"splits", std::move(splits)},
+      {"index",
+       {{"file", kIndexFile}, {"bytes", manifest.index_bytes}, {"sha256", hex(manifest.index_hash)}}},
+      {"statistics", {{"images", statistics_json(manifest.images)}, {"left_out", manifest.left_out}}}};
+  return document.dump(1) + "\n";
+}
+
+namespace {
+
+// Takes fields out of a JSON document and remembers the first thing that is wrong, with its place. After that
+// it answers with empty values: callers check once, at the end.
+class Fields {
+ public:
+  explicit Fields(std::string_view subject) : subject_(subject) {}
+
+  void fail(std::string_view place, std::string_view what) {
+    if (status_.ok()) status_ = corrupt("{}: {}: {}", subject_, place, what);
+  }
+  void fail(Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+  const Status& status() const { return status_; }
+
+  const Json& at(const Json& object, std::string_view place, std::string_view key) {
+    static const Json kMissing;
+    if (!object.is_object()) {
+      fail(place, "is not an object");
+      return kMissing;
+    }
+    const auto found = object.find(key);
+    if (found == object.end()) {
+      fail(join(place, key), "is missing");
+      return kMissing;
+    }
+    return *found;
+  }
+  std::uint64_t number(const Json& object, std::string_view place, std::string_view key) {
+    const Json& value = at(object, place, key);
+    if (!value.is_number_unsigned()) {
+      fail(join(place, key), "is not a natural number");
+      return 0;
+    }
+    return value.get<std::uint64_t>();
+  }
+  std::string text(const Json& object, std::string_view place, std::string_view key) {
+    const Json& value = at(object, place, key);
+    if (!value.is_string()) {
+      fail(join(place, key), "is not text");
+      return {};
+    }
+    return value.get<std::string>();
+  }
+  Digest digest(const Json& object, std::string_view place, std::string_view key) {
+    return to_digest(at(object, place, key), join(place, key));
+  }
+  Digest to_digest(const Json& value, std::string_view place) {
+    if (!value.is_string()) {
+      fail(place, "is not a SHA-256 in hexadecimal");
+      return {};
+    }
+    Result<Digest> digest = parse_digest(value.get_ref<const std::string&>());
+    if (!digest.ok()) fail(place, "is not a SHA-256 in hexadecimal");
+    return digest.ok() ? *digest : Digest{};
+  }
+  /// Calls `each` with every element and its place.
+  template <typename Each>
+  void list(const Json& object, std::string_view place, std::string_view key, const Each& each) {
+    const Json& value = at(object, place, key);
+    if (!value.is_array()) return fail(join(place, key), "is not a list");
+    std::size_t i = 0;
+    for (const Json& element : value) each(element, format("{}[{}]", join(place, key), i++));
+  }
+  static std::string join(std::string_view place, std::string_view key) {
+    return place.empty() ? std::string(key) : format("{}.{}", place, key);
+  }
+
+ private:
+  std::string subject_;
+  Status status_;
+};
+
+bool is_file_name(std::string_view name) {
+  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
+         name.find('/') == std::string_view::npos && printable(name) == name;
+}
+
+ShardInfo read_shard(Fields& fields, const Json& json, const std::string& place) {
+  ShardInfo shard;
+  shard.file = fields.text(json, place, "file");
+  shard.bytes = fields.number(json, place, "bytes");
+  shard.samples = fields.number(json, place, "samples");
+  shard.hash = fields.digest(json, place, "sha256");
+  fields.list(json, place, "blocks", [&](const Json& block, const std::string& at) {
+    shard.blocks.push_back(fields.to_digest(block, at));
+  });
+  if (!fields.status().ok()) return shard;
+  if (!is_file_name(shard.file)) fields.fail(place + ".file", "is not a file name");
+  const std::uint64_t blocks = shard.bytes / kHashBlock + (shard.bytes % kHashBlock != 0 ? 1 : 0);
+  if (shard.blocks.size() != blocks) {
+    fields.fail(place + ".blocks",
+                format("has {} hashes, {} bytes need {}", shard.blocks.size(), shard.bytes, blocks));
+  }
+  if (shard.hash != shard_hash(shard.blocks)) fields.fail(place + ".sha256", "is not the hash of its blocks");
+  return shard;
+}
+
+SplitInfo read_split(Fields& fields, const Json& json, const std::string& place) {
+  SplitInfo split;
+  split.name = fields.text(json, place, "name");
+  split.samples = fields.number(json, place, "samples");
+  fields.list(json, place, "class_samples", [&](const Json& count, const std::string& at) {
+    if (!count.is_number_unsigned()) return fields.fail(at, "is not a natural number");
+    split.class_samples.push_back(count.get<std::uint64_t>());
+  });
+  std::uint64_t samples = 0;
+  fields.list(json, place, "shards", [&](const Json& shard, const std::string& at) {
+    if (!fields.status().ok()) return;
+    split.shards.push_back(read_shard(fields, shard, at));
+    samples += split.shards.back().samples;
+  });
+  if (!is_file_name(split.name)) fields.fail(place + ".name", "is not a name");
+  if (samples != split.samples) {
+    fields.fail(place + ".samples", format("is {}, its shards have {}", split.samples, samples));
+  }
+  return split;
+}
+
+Schema read_schema(Fields& fields, const Json& json) {
+  Schema schema;
+  schema.container = fields.text(json, "schema", "container");
+  fields.list(json, "schema", "components", [&](const Json& component, const std::string& at) {
+    const std::string kind = fields.text(component, at, "kind");
+    schema.components.push_back({.name = fields.text(component, at, "name"), .is_image = kind == "image"});
+    if (kind != "image" && kind != "bytes") fields.fail(at + ".kind", "is neither 'image' nor 'bytes'");
+  });
+  const Json& labels = fields.at(json, "schema", "labels");
+  schema.has_labels = labels.is_string();
+  if (!labels.is_null() && labels != "int64") fields.fail("schema.labels", "is neither null nor 'int64'");
+  fields.list(json, "schema", "classes", [&](const Json& name, const std::string& at) {
+    if (!name.is_string()) return fields.fail(at, "is not text");
+    schema.classes.push_back(name.get<std::string>());
+  });
+  if (schema.container != "tar") fields.fail("schema.container", "is not 'tar'");
+  return schema;
+}
+
+ImageStatistics read_images(Fields& fields, const Json& json) {
+  const std::string place = "statistics.images";
+  const auto small = [&](std::string_view key) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(fields.number(json, place, key), 0xFFFFFFFF));
+  };
+  return {.images = fields.number(json, place, "images"),
+          .progressive = fields.number(json, place, "progressive"),
+          .grayscale = fields.number(json, place, "grayscale"),
+          .cmyk = fields.number(json, place, "cmyk"),
+          .width_min = small("width_min"),
+          .width_max = small("width_max"),
+          .height_min = small("height_min"),
+          .height_max = small("height_max"),
+          .pixels = fields.number(json, place, "pixels")};
+}
+
+// Refuses what a newer stoker wrote before anything else is read.
+Status check_format(const Json& json, std::string_view subject) {
+  if (!json.is_object() || json.value("format", Json()) != kFormat) {
+    return invalid("{}: is not a manifest of a dataset (no \"format\": \"{}\")", subject, kFormat);
+  }
+  const Json version = json.value("format_version", Json());
+  if (version != kFormatVersion) {
+    return invalid("{}: has format version {}, this stoker reads {}", subject, version.dump(), kFormatVersion)
+        .cure("update stoker");
+  }
+  const Json features = json.value("incompatible_features", Json());
+  if (!features.is_array()) return corrupt("{}: incompatible_features: is not a list", subject);
+  if (!features.empty()) {
+    return invalid("{}: needs the feature {}, which this stoker does not know", subject, features[0].dump())
+        .cure("update stoker");
+  }
+  return {};
+}
+
+void check_whole(Fields& fields, const Manifest& manifest) {
+  std::set<std::string_view> files;
+  std::set<std::string_view> names;
+  for (const SplitInfo& split : manifest.splits) {
+    if (!names.insert(split.name).second) fields.fail("splits", format("'{}' is there twice", split.name));
+    for (const ShardInfo& shard : split.shards) {
+      if (!files.insert(shard.file).second) fields.fail("splits", format("'{}' is there twice", shard.file));
+    }
+    if (!split.class_samples.empty() && split.class_samples.size() != manifest.schema.classes.size()) {
+      fields.fail("splits", format("'{}' counts {} classes, the schema has {}", split.name,
+                                   split.class_samples.size(), manifest.schema.classes.size()));
+    }
+  }
+  if (!manifest.schema.classes.empty() && !manifest.schema.has_labels) {
+    fields.fail("schema.classes", "are named, but there are no labels");
+  }
+  if (manifest.splits.empty()) fields.fail("splits", "is empty");
+  if (const std::string version = dataset_version(manifest); version != manifest.version) {
+    fields.fail("version", format("is {}, the content has {}", printable(manifest.short_version()),
+                                  version.substr(0, 8)));
+  }
+}
+
+}  // namespace
+
+Result<Manifest> parse_manifest(std::string_view text, std::string_view subject) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return corrupt("{}: is not JSON", subject);
+  RETURN_IF_ERROR(check_format(json, subject));
+  Fields fields(subject);
+  Manifest manifest;
+  manifest.version = fields.text(json, "", "version");
+  manifest.schema = read_schema(fields, fields.at(json, "", "schema"));
+  fields.list(json, "", "splits", [&](const Json& split, const std::string& at) {
+    if (fields.status().ok()) manifest.splits.push_back(read_split(fields, split, at));
+  });
+  const Json& index = fields.at(json, "", "index");
+  if (fields.text(index, "index", "file") != kIndexFile) fields.fail("index.file", "is not 'index.bin'");
+  manifest.index_bytes = fields.number(index, "index", "bytes");
+  manifest.index_hash = fields.digest(index, "index", "sha256");
+  const Json& statistics = fields.at(json, "", "statistics");
+  manifest.images = read_images(fields, fields.at(statistics, "statistics", "images"));
+  const Json& left_out = fields.at(statistics, "statistics", "left_out");
+  if (!left_out.is_object()) fields.fail("statistics.left_out", "is not an object");
+  if (!fields.status().ok()) return fields.status();
+  for (const auto& [reason, count] : left_out.items()) {
+    manifest.left_out[reason] = fields.number(left_out, "statistics.left_out", reason);
+  }
+  check_whole(fields, manifest);
+  if (!fields.status().ok()) return fields.status();
+  return manifest;
+}
+
+Result<Manifest> read_manifest(const Path& dataset) {
+  const std::string name = printable(dataset.string());
+  const Path file = dataset / kManifestFile;
+  if (!folder_exists(dataset)) {
+    return path_exists(dataset)
+               ? invalid("{}: is not a folder (a dataset is a folder with manifest.json)", name)
+               : not_found("{}: no such dataset", name);
+  }
+  if (!path_exists(file)) {
+    if (path_exists(dataset / kPendingFolder)) {
+      return not_found("{}: is not finished: packing it was interrupted", name)
+          .cure("the same `stoker data pack` again: it goes on where it stopped");
+    }
+    return not_found("{}: is no dataset: it has no manifest.json", name)
+        .cure("stoker data pack FOLDER {}", shell_quote(dataset.string()));
+  }
+  OK_OR_RETURN(text, read_file(file, kManifestLimit));
+  return parse_manifest(text, printable(file.string()));
+}
+
+}  // namespace stoker::formats

@@ -1,0 +1,201 @@
+#include "format/shard_source.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/hash.h"
+#include "base/thread.h"
+
+namespace stoker::formats {
+
+SampleTable::SampleTable(std::vector<const IndexSection*> sections, const Schema& schema)
+    : sections_(std::move(sections)), components_(schema.components), has_labels_(schema.has_labels) {
+  std::uint64_t sum = 0;
+  begin_.push_back(0);
+  for (const IndexSection* section : sections_) {
+    sum += section->samples();
+    begin_.push_back(sum);
+    std::vector<std::uint16_t>& numbers = renumber_.emplace_back();
+    for (const std::string& name : section->names()) {
+      const auto found = std::find_if(components_.begin(), components_.end(),
+                                      [&](const ComponentInfo& c) { return c.name == name; });
+      CHECK(found != components_.end());  // open_dataset compared them
+      numbers.push_back(static_cast<std::uint16_t>(found - components_.begin()));
+    }
+  }
+}
+
+SampleTable::Place SampleTable::place(std::uint64_t sample) const {
+  const auto after = std::upper_bound(begin_.begin(), begin_.end(), sample);
+  const auto shard = static_cast<std::uint32_t>(after - begin_.begin() - 1);
+  return {.shard = shard, .sample = sample - begin_[shard]};
+}
+
+std::uint32_t SampleTable::component_count(std::uint64_t sample) const {
+  const Place at = place(sample);
+  return sections_[at.shard]->component_count(at.sample);
+}
+
+Locator SampleTable::locator(Place at, std::uint32_t which) const {
+  const Component c = sections_[at.shard]->component(at.sample, which);
+  return {.shard = at.shard,
+          .component = renumber_[at.shard][c.name],
+          .crc32c = c.crc32c,
+          .offset = c.offset,
+          .length = c.length};
+}
+
+Locator SampleTable::locate(std::uint64_t sample, std::uint32_t which) const {
+  return locator(place(sample), which);
+}
+
+std::optional<Locator> SampleTable::image(std::uint64_t sample) const {
+  const Place at = place(sample);
+  const std::uint32_t count = sections_[at.shard]->component_count(at.sample);
+  for (std::uint32_t which = 0; which < count; ++which) {
+    const Locator found = locator(at, which);
+    if (components_[found.component].is_image) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> SampleTable::label(std::uint64_t sample) const {
+  if (!has_labels_) return std::nullopt;
+  const Place at = place(sample);
+  return sections_[at.shard]->label(at.sample);
+}
+
+std::string_view SampleTable::key(std::uint64_t sample) const {
+  const Place at = place(sample);
+  return sections_[at.shard]->key(at.sample);
+}
+
+Status ShardSource::check(std::uint64_t sample, const Locator& locator,
+                          std::span<const std::byte> bytes) const {
+  const std::uint32_t found = crc32c(bytes);
+  if (found == locator.crc32c && bytes.size() == locator.length) return {};
+  return corrupt("{}: sample '{}' ({}): CRC-32C expected {:08x}, found {:08x}",
+                 split().shards[locator.shard].file, printable(samples().key(sample)),
+                 samples().components()[locator.component].name, locator.crc32c, found);
+}
+
+namespace {
+
+Status compare(const Manifest& manifest, const SideIndex& index, std::string_view subject) {
+  if (index.sections().size() != manifest.shard_count()) {
+    return corrupt("{}: index has {} sections, the manifest {} shards", subject, index.sections().size(),
+                   manifest.shard_count());
+  }
+  std::size_t i = 0;
+  for (const SplitInfo& split : manifest.splits) {
+    for (const ShardInfo& shard : split.shards) {
+      const IndexSection& section = index.sections()[i++];
+      if (section.shard_hash() != shard.hash || section.shard_bytes() != shard.bytes ||
+          section.samples() != shard.samples) {
+        return corrupt("{}: the index section of {} is that of another shard", subject, shard.file);
+      }
+      if (section.has_labels() != manifest.schema.has_labels) {
+        return corrupt("{}: manifest and index disagree on labels ({})", subject, shard.file);
+      }
+      for (const std::string& name : section.names()) {
+        const auto& known = manifest.schema.components;
+        if (std::none_of(known.begin(), known.end(),
+                         [&](const ComponentInfo& c) { return c.name == name; })) {
+          return corrupt("{}: component '{}' of the index is not in the manifest ({})", subject, name,
+                         shard.file);
+        }
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<OpenDataset> open_dataset(const Path& folder) {
+  OK_OR_RETURN(manifest, read_manifest(folder));
+  const Path file = folder / kIndexFile;
+  OK_OR_RETURN(index, SideIndex::open(file));
+  const std::string subject = printable(folder.string());
+  RETURN_IF_ERROR(compare(manifest, index, subject));
+  return OpenDataset{std::move(manifest), std::move(index)};
+}
+
+// A shard as it is opened when first touched. After `is_open` is set, file and map never change.
+struct OpenShard {
+  Mutex mutex;
+  std::atomic<bool> is_open{false};
+  File file;
+  MappedFile map;
+};
+
+struct LocalShardSource::Parts {
+  Path folder;
+  OpenDataset dataset;
+  const SplitInfo* split = nullptr;
+  SampleTable samples;
+  std::vector<OpenShard> shards;
+
+  Result<const OpenShard*> shard(std::uint32_t number);
+};
+
+Result<const OpenShard*> LocalShardSource::Parts::shard(std::uint32_t number) {
+  OpenShard& shard = shards[number];
+  if (shard.is_open.load(std::memory_order_acquire)) return &shard;
+  MutexLock lock(shard.mutex);
+  if (shard.is_open.load(std::memory_order_relaxed)) return &shard;
+  const ShardInfo& info = split->shards[number];
+  const Path path = folder / info.file;
+  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(size, file.size());
+  if (size != info.bytes) {
+    return corrupt("{}: has {} bytes, the manifest says {}", printable(path.string()), size, info.bytes);
+  }
+  OK_OR_RETURN(map, MappedFile::open(path));
+  shard.file = std::move(file);
+  shard.map = std::move(map);
+  shard.is_open.store(true, std::memory_order_release);
+  return &shard;
+}
+
+LocalShardSource::LocalShardSource(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+LocalShardSource::~LocalShardSource() = default;
+
+Result<std::unique_ptr<LocalShardSource>> LocalShardSource::open(const Path& dataset,
+                                                                 std::string_view split) {
+  OK_OR_RETURN(opened, open_dataset(dataset));
+  auto parts = std::make_unique<Parts>();
+  parts->folder = dataset;
+  parts->dataset = std::move(opened);
+  const Manifest& manifest = parts->dataset.manifest;
+  OK_OR_RETURN(found, manifest.split(split));
+  parts->split = found;
+  std::size_t section = 0;
+  for (const SplitInfo& before : manifest.splits) {
+    if (&before == found) break;
+    section += before.shards.size();
+  }
+  std::vector<const IndexSection*> sections;
+  for (std::size_t i = 0; i < found->shards.size(); ++i) {
+    sections.push_back(&parts->dataset.index.sections()[section + i]);
+  }
+  parts->samples = SampleTable(std::move(sections), manifest.schema);
+  parts->shards = std::vector<OpenShard>(found->shards.size());
+  return std::unique_ptr<LocalShardSource>(new LocalShardSource(std::move(parts)));
+}
+
+const Manifest& LocalShardSource::manifest() const { return parts_->dataset.manifest; }
+const SplitInfo& LocalShardSource::split() const { return *parts_->split; }
+const SampleTable& LocalShardSource::samples() const { return parts_->samples; }
+
+Status LocalShardSource::read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const {
+  OK_OR_RETURN(opened, parts_->shard(shard));
+  return opened->file.read_at(offset, out);
+}
+
+Result<std::span<const std::byte>> LocalShardSource::map(std::uint32_t shard) const {
+  OK_OR_RETURN(opened, parts_->shard(shard));
+  return opened->map.bytes();
+}
+
+}  // namespace stoker::formats

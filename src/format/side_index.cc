@@ -1,0 +1,412 @@
+#include "format/side_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "base/hash.h"
+
+namespace stoker::formats {
+
+static_assert(std::endian::native == std::endian::little, "index.bin is little-endian and read in place");
+
+namespace {
+
+// The layout: docs/formats/index.md.
+constexpr std::string_view kMagic = "\x89STKIDX\n";
+constexpr std::string_view kSectionMagic = "SECT";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kHeaderBytes = 64;
+constexpr std::size_t kTableEntryBytes = 64;
+constexpr std::size_t kSectionHeaderBytes = 72;
+constexpr std::size_t kColumnEntryBytes = 24;
+constexpr std::size_t kCrcBytes = 8;
+constexpr std::size_t kComponentBytes = 20;
+constexpr std::uint64_t kLengthMask = (std::uint64_t{1} << 48) - 1;
+
+enum Tag : std::uint16_t { kNames = 1, kFirst = 2, kLocators = 3, kLabels = 4, kKeyBegin = 5, kKeys = 6 };
+// A column with this bit may be skipped by a reader that does not know it.
+constexpr std::uint16_t kMayBeIgnored = 0x8000;
+
+template <typename T>
+T load(std::span<const std::byte> bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+template <typename T>
+void put(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void pad_to_8(std::string& out) { out.resize((out.size() + 7) / 8 * 8, '\0'); }
+
+void put_digest(std::string& out, const Digest& digest) {
+  out.append(reinterpret_cast<const char*>(digest.data()), digest.size());
+}
+
+Digest load_digest(std::span<const std::byte> bytes, std::size_t offset) {
+  Digest digest;
+  std::memcpy(digest.data(), bytes.data() + offset, digest.size());
+  return digest;
+}
+
+// Ends a part of the file: its CRC-32C and four zero bytes.
+void put_crc(std::string& out, std::size_t begin) {
+  put<std::uint32_t>(out, crc32c(std::string_view(out).substr(begin)));
+  put<std::uint32_t>(out, 0);
+}
+
+bool crc_holds(std::span<const std::byte> part) {
+  const std::size_t body = part.size() - kCrcBytes;
+  return load<std::uint32_t>(part, body) == crc32c(part.first(body)) &&
+         load<std::uint32_t>(part, body + 4) == 0;
+}
+
+}  // namespace
+
+std::uint16_t SectionBuilder::name(std::string_view component) {
+  const auto found = std::find(names_.begin(), names_.end(), component);
+  if (found == names_.end()) {
+    CHECK(names_.size() < std::numeric_limits<std::uint16_t>::max());
+    names_.emplace_back(component);
+    return static_cast<std::uint16_t>(names_.size() - 1);
+  }
+  return static_cast<std::uint16_t>(found - names_.begin());
+}
+
+void SectionBuilder::add(const SampleEntry& sample) {
+  CHECK(!sample.components.empty());
+  first_.push_back(static_cast<std::uint32_t>(components_.size()));
+  components_.insert(components_.end(), sample.components.begin(), sample.components.end());
+  label_.push_back(sample.label);
+  key_begin_.push_back(static_cast<std::uint32_t>(keys_.size()));
+  keys_ += sample.key;
+}
+
+std::string SectionBuilder::encode(std::uint64_t shard_bytes, const Digest& shard_hash) const {
+  CHECK(components_.size() < std::numeric_limits<std::uint32_t>::max());
+  CHECK(keys_.size() < std::numeric_limits<std::uint32_t>::max());
+  const bool has_labels = labels_ == Labels::int64;
+  const std::uint16_t columns = has_labels ? 6 : 5;
+  std::string out;
+  out.reserve(components_.size() * 40 + keys_.size() + 1024);
+  out += kSectionMagic;
+  put<std::uint16_t>(out, static_cast<std::uint16_t>(LocatorKind::byte_range));
+  put<std::uint16_t>(out, columns);
+  put<std::uint64_t>(out, first_.size());
+  put<std::uint64_t>(out, components_.size());
+  put<std::uint64_t>(out, shard_bytes);
+  put_digest(out, shard_hash);
+  put<std::uint64_t>(out, 0);  // incompatible features, reserved
+  const std::size_t directory = out.size();
+  out.resize(directory + columns * kColumnEntryBytes, '\0');
+
+  std::size_t entry = directory;
+  const auto column = [&](std::uint16_t tag, const auto& fill) {
+    pad_to_8(out);
+    const std::uint64_t begin = out.size();
+    fill();
+    std::string described;
+    put<std::uint16_t>(described, tag);
+    put<std::uint16_t>(described, 0);
+    put<std::uint32_t>(described, 0);
+    put<std::uint64_t>(described, begin);
+    put<std::uint64_t>(described, out.size() - begin);
+    out.replace(entry, kColumnEntryBytes, described);
+    entry += kColumnEntryBytes;
+  };
+  const auto append = [&](const auto& values) {
+    out.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+  };
+  column(kNames, [&] {
+    for (const std::string& name : names_) {
+      put<std::uint16_t>(out, static_cast<std::uint16_t>(name.size()));
+      out += name;
+    }
+  });
+  column(kFirst, [&] {
+    append(first_);
+    put<std::uint32_t>(out, static_cast<std::uint32_t>(components_.size()));
+  });
+  column(kLocators, [&] {
+    for (const Component& c : components_) {
+      put<std::uint64_t>(out, c.offset);
+      put<std::uint64_t>(out, c.length | std::uint64_t{c.name} << 48);
+      put<std::uint32_t>(out, c.crc32c);
+    }
+  });
+  if (has_labels) column(kLabels, [&] { append(label_); });
+  column(kKeyBegin, [&] {
+    append(key_begin_);
+    put<std::uint32_t>(out, static_cast<std::uint32_t>(keys_.size()));
+  });
+  column(kKeys, [&] { out += keys_; });
+  pad_to_8(out);
+  put_crc(out, 0);
+  return out;
+}
+
+// What parse() has found of a section before it is checked.
+struct IndexSection::Reader {
+  std::span<const std::byte> bytes;
+  std::string_view subject;
+
+  Status damaged(std::string_view what) const { return corrupt("{}: {}", subject, what); }
+
+  Result<std::vector<std::string>> names(std::span<const std::byte> column) const {
+    std::vector<std::string> names;
+    while (!column.empty()) {
+      const std::size_t length = column.size() < 2 ? 0 : load<std::uint16_t>(column, 0);
+      if (length == 0 || length > column.size() - 2 || names.size() == 0xFFFF) {
+        return damaged("column of names is torn");
+      }
+      names.emplace_back(reinterpret_cast<const char*>(column.data()) + 2, length);
+      if (printable(names.back()) != names.back()) return damaged("a component name is no text");
+      column = column.subspan(2 + length);
+    }
+    return names;
+  }
+};
+
+namespace {
+
+// `column` as n + 1 rising numbers from 0 to `last`; each step at least `step`.
+bool rises(std::span<const std::byte> column, std::uint64_t n, std::uint64_t last, std::uint32_t step) {
+  std::uint64_t before = load<std::uint32_t>(column, 0);
+  if (before != 0) return false;
+  for (std::uint64_t i = 1; i <= n; ++i) {
+    const std::uint64_t next = load<std::uint32_t>(column, i * 4);
+    if (next < before + step) return false;
+    before = next;
+  }
+  return before == last;
+}
+
+}  // namespace
+
+Result<IndexSection> IndexSection::parse(std::span<const std::byte> bytes, std::string_view subject) {
+  const Reader reader{bytes, subject};
+  if (bytes.size() < kSectionHeaderBytes + kCrcBytes) return reader.damaged("section is too short");
+  if (!crc_holds(bytes)) return reader.damaged("section is damaged (CRC-32C)");
+  if (std::memcmp(bytes.data(), kSectionMagic.data(), kSectionMagic.size()) != 0) {
+    return reader.damaged("is not an index section");
+  }
+  const auto kind = load<std::uint16_t>(bytes, 4);
+  if (kind != static_cast<std::uint16_t>(LocatorKind::byte_range)) {
+    return invalid("{}: has locators of kind {}, this stoker reads kind 1", subject, kind)
+        .cure("update stoker");
+  }
+  if (const auto features = load<std::uint64_t>(bytes, 64); features != 0) {
+    return invalid("{}: needs features {:#x}, which this stoker does not know", subject, features)
+        .cure("update stoker");
+  }
+  IndexSection section;
+  section.samples_ = load<std::uint64_t>(bytes, 8);
+  const auto components = load<std::uint64_t>(bytes, 16);
+  section.shard_bytes_ = load<std::uint64_t>(bytes, 24);
+  section.shard_hash_ = load_digest(bytes, 32);
+  RETURN_IF_ERROR(section.take_columns(bytes, subject));
+  RETURN_IF_ERROR(section.check(components, subject));
+  return section;
+}
+
+Status IndexSection::take_columns(std::span<const std::byte> bytes, std::string_view subject) {
+  const Reader reader{bytes, subject};
+  const std::size_t columns = load<std::uint16_t>(bytes, 6);
+  const std::size_t end = bytes.size() - kCrcBytes;
+  if (columns * kColumnEntryBytes > end - kSectionHeaderBytes)
+    return reader.damaged("column directory is torn");
+  std::uint32_t seen = 0;
+  for (std::size_t i = 0; i < columns; ++i) {
+    const std::size_t entry = kSectionHeaderBytes + i * kColumnEntryBytes;
+    const auto tag = load<std::uint16_t>(bytes, entry);
+    const auto offset = load<std::uint64_t>(bytes, entry + 8);
+    const auto size = load<std::uint64_t>(bytes, entry + 16);
+    if (offset > end || size > end - offset)
+      return reader.damaged(format("column {} reaches beyond the end", tag));
+    const std::span<const std::byte> column = bytes.subspan(offset, size);
+    if (tag & kMayBeIgnored) continue;
+    if (tag < 1 || tag > kKeys) {
+      return invalid("{}: has column {}, which this stoker does not know", subject, tag)
+          .cure("update stoker");
+    }
+    if (seen & 1u << tag) return reader.damaged(format("column {} is there twice", tag));
+    seen |= 1u << tag;
+    if (tag == kNames) {
+      OK_OR_RETURN(names, reader.names(column));
+      names_ = std::move(names);
+    }
+    if (tag == kFirst) first_ = column;
+    if (tag == kLocators) components_ = column;
+    if (tag == kLabels) labels_ = column;
+    if (tag == kKeyBegin) key_begin_ = column;
+    if (tag == kKeys) keys_ = column;
+    has_labels_ = has_labels_ || tag == kLabels;
+    has_keys_ = has_keys_ || tag == kKeyBegin;
+  }
+  return {};
+}
+
+// Everything an accessor relies on.
+Status IndexSection::check(std::uint64_t components, std::string_view subject) const {
+  const Reader reader{{}, subject};
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  if (samples_ >= kMost || components >= kMost) return reader.damaged("counts more than a shard can hold");
+  if (first_.size() != (samples_ + 1) * 4 || components_.size() != components * kComponentBytes ||
+      (has_labels_ && labels_.size() != samples_ * 8) ||
+      (has_keys_ && key_begin_.size() != (samples_ + 1) * 4)) {
+    return reader.damaged(format("a column's size does not fit {} samples", samples_));
+  }
+  if (!rises(first_, samples_, components, 1)) return reader.damaged("samples do not divide the components");
+  if (has_keys_ && !rises(key_begin_, samples_, keys_.size(), 0))
+    return reader.damaged("keys are out of order");
+  for (std::uint64_t i = 0; i < components; ++i) {
+    const Component c = component_at(i);
+    if (c.length > shard_bytes_ || c.offset > shard_bytes_ - c.length) {
+      return reader.damaged(format("component {} reaches beyond the shard's {} bytes", i, shard_bytes_));
+    }
+    if (c.name >= names_.size()) return reader.damaged(format("component {} has no name", i));
+  }
+  return {};
+}
+
+Component IndexSection::component_at(std::uint64_t i) const {
+  const std::size_t at = i * kComponentBytes;
+  const auto packed = load<std::uint64_t>(components_, at + 8);
+  return {.offset = load<std::uint64_t>(components_, at),
+          .length = packed & kLengthMask,
+          .crc32c = load<std::uint32_t>(components_, at + 16),
+          .name = static_cast<std::uint16_t>(packed >> 48)};
+}
+
+std::uint32_t IndexSection::component_count(std::uint64_t sample) const {
+  return load<std::uint32_t>(first_, sample * 4 + 4) - load<std::uint32_t>(first_, sample * 4);
+}
+
+Component IndexSection::component(std::uint64_t sample, std::uint32_t which) const {
+  return component_at(std::uint64_t{load<std::uint32_t>(first_, sample * 4)} + which);
+}
+
+std::int64_t IndexSection::label(std::uint64_t sample) const {
+  return load<std::int64_t>(labels_, sample * 8);
+}
+
+std::string_view IndexSection::key(std::uint64_t sample) const {
+  if (!has_keys_) return {};
+  const auto begin = load<std::uint32_t>(key_begin_, sample * 4);
+  const auto end = load<std::uint32_t>(key_begin_, sample * 4 + 4);
+  return {reinterpret_cast<const char*>(keys_.data()) + begin, end - begin};
+}
+
+std::string encode_index(std::span<const std::string> sections) {
+  const std::uint64_t table_bytes = sections.size() * kTableEntryBytes + kCrcBytes;
+  std::uint64_t samples = 0;
+  std::uint64_t file_bytes = kHeaderBytes + table_bytes;
+  for (const std::string& section : sections) {
+    samples += load<std::uint64_t>(std::as_bytes(std::span(section)), 8);
+    file_bytes += section.size();
+  }
+  std::string out;
+  out.reserve(file_bytes);
+  out += kMagic;
+  put<std::uint32_t>(out, kVersion);
+  put<std::uint32_t>(out, 0);  // incompatible features
+  put<std::uint32_t>(out, 0);  // compatible features
+  put<std::uint32_t>(out, static_cast<std::uint32_t>(sections.size()));
+  put<std::uint64_t>(out, kHeaderBytes);
+  put<std::uint64_t>(out, file_bytes);
+  put<std::uint64_t>(out, samples);
+  put<std::uint64_t>(out, 0);  // reserved
+  put_crc(out, 0);
+  std::uint64_t offset = kHeaderBytes + table_bytes;
+  for (const std::string& section : sections) {
+    const auto bytes = std::as_bytes(std::span(section));
+    put<std::uint64_t>(out, offset);
+    put<std::uint64_t>(out, section.size());
+    put<std::uint64_t>(out, load<std::uint64_t>(bytes, 8));
+    put<std::uint32_t>(out, load<std::uint32_t>(bytes, section.size() - kCrcBytes));
+    put<std::uint32_t>(out, 0);  // reserved
+    put_digest(out, load_digest(bytes, 32));
+    offset += section.size();
+  }
+  put_crc(out, kHeaderBytes);
+  for (const std::string& section : sections) out += section;
+  return out;
+}
+
+namespace {
+
+Status check_header(std::span<const std::byte> bytes, std::string_view subject) {
+  if (bytes.size() < kHeaderBytes)
+    return corrupt("{}: too short for an index ({} bytes)", subject, bytes.size());
+  if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
+    return corrupt("{}: is not an index", subject);
+  if (!crc_holds(bytes.first(kHeaderBytes))) return corrupt("{}: header is damaged (CRC-32C)", subject);
+  if (const auto version = load<std::uint32_t>(bytes, 8); version != kVersion) {
+    return invalid("{}: has version {}, this stoker reads {}", subject, version, kVersion)
+        .cure("update stoker");
+  }
+  if (const auto features = load<std::uint32_t>(bytes, 12); features != 0) {
+    return invalid("{}: needs features {:#x}, which this stoker does not know", subject, features)
+        .cure("update stoker");
+  }
+  if (const auto size = load<std::uint64_t>(bytes, 32); size != bytes.size()) {
+    return corrupt("{}: has {} bytes, its header says {}", subject, bytes.size(), size);
+  }
+  const std::uint64_t sections = load<std::uint32_t>(bytes, 20);
+  if (load<std::uint64_t>(bytes, 24) != kHeaderBytes ||
+      sections * kTableEntryBytes + kCrcBytes > bytes.size() - kHeaderBytes) {
+    return corrupt("{}: section table is torn", subject);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<SideIndex> SideIndex::parse(std::span<const std::byte> bytes, std::string_view subject) {
+  RETURN_IF_ERROR(check_header(bytes, subject));
+  const std::size_t count = load<std::uint32_t>(bytes, 20);
+  const std::size_t table_bytes = count * kTableEntryBytes + kCrcBytes;
+  const std::span<const std::byte> table = bytes.subspan(kHeaderBytes, table_bytes);
+  if (!crc_holds(table)) return corrupt("{}: section table is damaged (CRC-32C)", subject);
+  SideIndex index;
+  std::uint64_t expected = kHeaderBytes + table_bytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t entry = i * kTableEntryBytes;
+    const auto offset = load<std::uint64_t>(table, entry);
+    const auto size = load<std::uint64_t>(table, entry + 8);
+    if (offset != expected || size > bytes.size() - offset) {
+      return corrupt("{}: section {} is not where the table says", subject, i);
+    }
+    OK_OR_RETURN(section,
+                 IndexSection::parse(bytes.subspan(offset, size), format("{}: section {}", subject, i)));
+    if (section.samples() != load<std::uint64_t>(table, entry + 16) ||
+        section.shard_hash() != load_digest(table, entry + 32)) {
+      return corrupt("{}: section {} is not the one of the table", subject, i);
+    }
+    index.sections_.push_back(std::move(section));
+    expected += size;
+  }
+  if (expected != bytes.size() || index.samples() != load<std::uint64_t>(bytes, 40)) {
+    return corrupt("{}: sections do not add up to the file", subject);
+  }
+  return index;
+}
+
+Result<SideIndex> SideIndex::open(const Path& file) {
+  OK_OR_RETURN(mapped, MappedFile::open(file));
+  OK_OR_RETURN(index, parse(mapped.bytes(), printable(file.string())));
+  index.file_ = std::move(mapped);
+  return std::move(index);
+}
+
+std::uint64_t SideIndex::samples() const {
+  std::uint64_t sum = 0;
+  for (const IndexSection& section : sections_) sum += section.samples();
+  return sum;
+}
+
+}  // namespace stoker::formats
