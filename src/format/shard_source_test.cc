@@ -1,0 +1,105 @@
+#include "format/shard_source.h"
+
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "format/test_dataset.h"
+
+namespace stoker::formats {
+namespace {
+
+const std::vector<std::vector<TestSample>> kShards = {
+    {{"cat/1", 0, {{"jpg", "meow"}}}, {"dog/1", 1, {{"json", "{}"}, {"jpg", "woof"}}}},
+    {{"dog/2", 1, {{"jpg", "wuff"}}}},
+};
+
+std::string read(const ShardSource& source, const Locator& at) {
+  std::string data(at.length, '\0');
+  const Status status = source.read(at.shard, at.offset, std::as_writable_bytes(std::span(data)));
+  return status.ok() ? data : status.to_string();
+}
+
+TEST(LocalShardSource, reads_every_sample_of_a_split) {
+  TempDirectory box;
+  write_test_dataset(box.path(), kShards);
+  const auto source = LocalShardSource::open(box.path(), "");
+  ASSERT_TRUE(source.ok()) << source.error().to_string();
+  const SampleTable& samples = (*source)->samples();
+  ASSERT_EQ(samples.size(), 3u);
+  EXPECT_EQ(read(**source, samples.locate(0, 0)), "meow");
+  EXPECT_EQ(read(**source, *samples.image(1)), "woof");
+  EXPECT_EQ(read(**source, samples.locate(1, 0)), "{}");
+  EXPECT_EQ(read(**source, *samples.image(2)), "wuff");
+  EXPECT_EQ(samples.component_count(1), 2u);
+  EXPECT_EQ(samples.key(2), "dog/2");
+  EXPECT_EQ(samples.label(2), 1);
+  EXPECT_EQ(samples.place(2).shard, 1u);
+  EXPECT_EQ(samples.components()[samples.image(1)->component].name, "jpg");
+}
+
+TEST(LocalShardSource, maps_a_shard_and_finds_damaged_bytes) {
+  TempDirectory box;
+  write_test_dataset(box.path(), kShards);
+  const auto source = LocalShardSource::open(box.path(), "all");
+  ASSERT_TRUE(source.ok());
+  const Locator at = *(*source)->samples().image(0);
+  const auto shard = (*source)->map(at.shard);
+  ASSERT_TRUE(shard.ok());
+  EXPECT_TRUE((*source)->check(0, at, shard->subspan(at.offset, at.length)).ok());
+  EXPECT_EQ((*source)->check(0, at, shard->subspan(at.offset + 1, at.length)).message(),
+            "all-000000.tar: sample 'cat/1' (jpg): CRC-32C expected bbceaab2, found 3d37a743");
+}
+
+TEST(LocalShardSource, is_read_from_many_threads) {
+  TempDirectory box;
+  write_test_dataset(box.path(), kShards);
+  const auto source = LocalShardSource::open(box.path(), "");
+  ASSERT_TRUE(source.ok());
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 4; ++t) {
+    readers.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) EXPECT_EQ(read(**source, *(*source)->samples().image(i % 3)).size(), 4u);
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+}
+
+TEST(LocalShardSource, names_the_shard_that_is_missing_or_of_another_size) {
+  TempDirectory box;
+  write_test_dataset(box.path(), kShards);
+  ASSERT_TRUE(write_file(box / "all-000001.tar", "short").ok());
+  const auto source = LocalShardSource::open(box.path(), "");
+  ASSERT_TRUE(source.ok());
+  const Locator at = *(*source)->samples().image(2);
+  EXPECT_EQ(read(**source, at), (box / "all-000001.tar").string() + ": has 5 bytes, the manifest says 10240");
+  ASSERT_TRUE(remove_file(box / "all-000001.tar").ok());
+  EXPECT_EQ(read(**source, at), (box / "all-000001.tar").string() + ": no such file or directory");
+}
+
+TEST(LocalShardSource, refuses_an_index_of_another_dataset) {
+  TempDirectory box;
+  TempDirectory other;
+  write_test_dataset(box.path(), kShards);
+  write_test_dataset(other.path(), {kShards[1], kShards[0]});
+  std::filesystem::copy_file(other / kIndexFile, box / kIndexFile,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(LocalShardSource::open(box.path(), "").status().message(),
+            box.path().string() + ": the index section of all-000000.tar is that of another shard");
+  write_test_dataset(other.path(), {kShards[0]});
+  std::filesystem::copy_file(other / kIndexFile, box / kIndexFile,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(LocalShardSource::open(box.path(), "").status().message(),
+            box.path().string() + ": index has 1 sections, the manifest 2 shards");
+}
+
+TEST(LocalShardSource, needs_a_split_that_exists) {
+  TempDirectory box;
+  const Manifest manifest = write_test_dataset(box.path(), kShards);
+  EXPECT_EQ(LocalShardSource::open(box.path(), "train").status().message(),
+            "dataset " + manifest.short_version() + ": no split 'train' (one of: all)");
+}
+
+}  // namespace
+}  // namespace stoker::formats

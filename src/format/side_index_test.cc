@@ -1,0 +1,206 @@
+#include "format/side_index.h"
+
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/hash.h"
+
+namespace stoker::formats {
+namespace {
+
+using Labels = SectionBuilder::Labels;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::string small_section(Labels labels = Labels::int64) {
+  SectionBuilder builder(labels);
+  const std::uint16_t jpg = builder.name("jpg");
+  const std::uint16_t json = builder.name("json");
+  builder.add({.key = "cat/1", .label = 0, .components = {{512, 100, 0xAAAA, jpg}}});
+  builder.add(
+      {.key = "dog/1", .label = 1, .components = {{2048, 200, 0xBBBB, jpg}, {3072, 9, 0xCCCC, json}}});
+  return builder.encode(10240, sha256("shard"));
+}
+
+std::string section_error(std::string_view bytes) {
+  const Result<IndexSection> section = IndexSection::parse(bytes_of(bytes), "s");
+  return section.ok() ? "no error" : section.error().to_string();
+}
+
+std::string index_error(std::string_view bytes) {
+  const Result<SideIndex> index = SideIndex::parse(bytes_of(bytes), "i");
+  return index.ok() ? "no error" : index.error().to_string();
+}
+
+// The part of the file from `begin` to `end` with its closing CRC made right again.
+void seal(std::string& bytes, std::size_t begin, std::size_t end) {
+  const std::uint32_t crc = crc32c(std::string_view(bytes).substr(begin, end - begin - 8));
+  std::memcpy(bytes.data() + end - 8, &crc, 4);
+}
+
+template <typename T>
+std::string patched_section(std::size_t offset, T value) {
+  std::string bytes = small_section();
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+  seal(bytes, 0, bytes.size());
+  return bytes;
+}
+
+TEST(IndexSection, gives_back_what_was_added) {
+  const std::string bytes = small_section();
+  const Result<IndexSection> section = IndexSection::parse(bytes_of(bytes), "s");
+  ASSERT_TRUE(section.ok()) << section.error().to_string();
+  EXPECT_EQ(section->samples(), 2u);
+  EXPECT_EQ(section->shard_bytes(), 10240u);
+  EXPECT_EQ(section->shard_hash(), sha256("shard"));
+  EXPECT_THAT(section->names(), ::testing::ElementsAre("jpg", "json"));
+  EXPECT_EQ(section->component_count(0), 1u);
+  EXPECT_EQ(section->component_count(1), 2u);
+  EXPECT_EQ(section->component(1, 1), (Component{3072, 9, 0xCCCC, 1}));
+  EXPECT_EQ(section->label(1), 1);
+  EXPECT_EQ(section->key(0), "cat/1");
+  EXPECT_EQ(section->key(1), "dog/1");
+}
+
+TEST(IndexSection, may_have_no_labels) {
+  const std::string bytes = small_section(Labels::none);
+  const Result<IndexSection> section = IndexSection::parse(bytes_of(bytes), "s");
+  ASSERT_TRUE(section.ok());
+  EXPECT_FALSE(section->has_labels());
+  EXPECT_TRUE(section->has_keys());
+}
+
+TEST(IndexSection, takes_at_most_40_bytes_a_sample_and_20_for_each_further_file) {
+  const auto bytes_for = [](std::size_t samples, std::size_t files) {
+    SectionBuilder builder(Labels::int64);
+    builder.name("jpg");
+    for (std::size_t i = 0; i < samples; ++i) {
+      builder.add(
+          {.key = "", .label = 1, .components = std::vector<Component>(files, Component{0, 1, 2, 0})});
+    }
+    return builder.encode(10240, {}).size();
+  };
+  const std::size_t keys = 4;  // where a key begins; the key column is optional
+  EXPECT_LE(bytes_for(2000, 1) - bytes_for(1000, 1), 1000 * (40 + keys));
+  EXPECT_EQ(bytes_for(1000, 2) - bytes_for(1000, 1), 1000u * 20);
+}
+
+TEST(IndexSection, refuses_every_flipped_bit) {
+  const std::string good = small_section();
+  for (std::size_t i = 0; i < good.size() * 8; ++i) {
+    std::string bytes = good;
+    bytes[i / 8] = static_cast<char>(bytes[i / 8] ^ (1 << i % 8));
+    EXPECT_NE(section_error(bytes), "no error") << "bit " << i;
+  }
+}
+
+TEST(IndexSection, refuses_every_truncation) {
+  const std::string good = small_section();
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    EXPECT_NE(section_error(good.substr(0, length)), "no error") << length;
+  }
+}
+
+TEST(IndexSection, names_the_field_that_does_not_hold) {
+  // Six columns of 24 bytes follow the header of 72; their data begins at 216, sorted by tag.
+  EXPECT_EQ(section_error(patched_section<char>(0, 'X')), "s: is not an index section");
+  EXPECT_EQ(section_error(patched_section<std::uint16_t>(4, 2)),
+            "s: has locators of kind 2, this stoker reads kind 1\n  try: update stoker");
+  EXPECT_EQ(section_error(patched_section<std::uint16_t>(6, 9999)), "s: column directory is torn");
+  EXPECT_EQ(section_error(patched_section<std::uint64_t>(8, 3)), "s: a column's size does not fit 3 samples");
+  EXPECT_EQ(section_error(patched_section<std::uint64_t>(8, ~0ull)), "s: counts more than a shard can hold");
+  EXPECT_EQ(section_error(patched_section<std::uint64_t>(16, 2)),
+            "s: a column's size does not fit 2 samples");
+  EXPECT_EQ(section_error(patched_section<std::uint64_t>(24, 3080)),
+            "s: component 2 reaches beyond the shard's 3080 bytes");
+  EXPECT_EQ(section_error(patched_section<std::uint64_t>(64, 1)),
+            "s: needs features 0x1, which this stoker does not know\n  try: update stoker");
+  EXPECT_EQ(section_error(patched_section<std::uint16_t>(72, 7)),
+            "s: has column 7, which this stoker does not know\n  try: update stoker");
+  EXPECT_EQ(section_error(patched_section<std::uint16_t>(72, 2)), "s: column 2 is there twice");
+  EXPECT_EQ(section_error(patched_section<std::uint64_t>(72 + 8, 1 << 20)),
+            "s: column 1 reaches beyond the end");
+  EXPECT_EQ(section_error(patched_section<std::uint64_t>(72 + 16, ~0ull)),
+            "s: column 1 reaches beyond the end");
+  EXPECT_EQ(section_error(patched_section<std::uint16_t>(216, 99)), "s: column of names is torn");
+  EXPECT_EQ(section_error(patched_section<char>(218, '\n')), "s: a component name is no text");
+  EXPECT_EQ(section_error(patched_section<std::uint32_t>(232, 5)), "s: samples do not divide the components");
+  EXPECT_EQ(section_error(patched_section<std::uint16_t>(248 + 14, 7)), "s: component 0 has no name");
+  EXPECT_EQ(section_error(patched_section<std::uint32_t>(328 + 4, 99)), "s: keys are out of order");
+}
+
+TEST(IndexSection, skips_an_unknown_column_that_may_be_ignored) {
+  // The label column turned into one that a later version might add.
+  EXPECT_EQ(section_error(patched_section<std::uint16_t>(72 + 3 * 24, 0x8007)), "no error");
+}
+
+std::string small_index() {
+  const std::vector<std::string> sections{small_section(), small_section()};
+  return encode_index(sections);
+}
+
+TEST(SideIndex, gives_back_its_sections) {
+  TempDirectory box;
+  ASSERT_TRUE(write_file(box / "index.bin", small_index()).ok());
+  const Result<SideIndex> index = SideIndex::open(box / "index.bin");
+  ASSERT_TRUE(index.ok()) << index.error().to_string();
+  EXPECT_EQ(index->sections().size(), 2u);
+  EXPECT_EQ(index->samples(), 4u);
+  EXPECT_EQ(index->sections()[1].key(1), "dog/1");
+}
+
+TEST(SideIndex, refuses_every_flipped_bit) {
+  const std::string good = small_index();
+  for (std::size_t i = 0; i < good.size() * 8; ++i) {
+    std::string bytes = good;
+    bytes[i / 8] = static_cast<char>(bytes[i / 8] ^ (1 << i % 8));
+    EXPECT_NE(index_error(bytes), "no error") << "bit " << i;
+  }
+}
+
+TEST(SideIndex, refuses_every_truncation_and_whatever_follows) {
+  const std::string good = small_index();
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    EXPECT_NE(index_error(good.substr(0, length)), "no error") << length;
+  }
+  EXPECT_EQ(index_error(good + "x"),
+            format("i: has {} bytes, its header says {}", good.size() + 1, good.size()));
+}
+
+TEST(SideIndex, names_what_does_not_hold) {
+  const auto header = [](std::size_t offset, auto value) {
+    std::string bytes = small_index();
+    std::memcpy(bytes.data() + offset, &value, sizeof value);
+    seal(bytes, 0, 64);
+    return bytes;
+  };
+  const auto table = [](std::size_t offset, auto value) {
+    std::string bytes = small_index();
+    std::memcpy(bytes.data() + 64 + offset, &value, sizeof value);
+    seal(bytes, 64, 64 + 2 * 64 + 8);
+    return bytes;
+  };
+  EXPECT_EQ(index_error(""), "i: too short for an index (0 bytes)");
+  EXPECT_EQ(index_error(std::string(100, 'x')), "i: is not an index");
+  EXPECT_EQ(index_error(header(8, std::uint32_t{2})),
+            "i: has version 2, this stoker reads 1\n  try: update stoker");
+  EXPECT_EQ(index_error(header(12, std::uint32_t{4})),
+            "i: needs features 0x4, which this stoker does not know\n  try: update stoker");
+  EXPECT_EQ(index_error(header(16, std::uint32_t{4})), "no error");  // a compatible feature
+  EXPECT_EQ(index_error(header(20, std::uint32_t{0xFFFFFFFF})), "i: section table is torn");
+  EXPECT_EQ(index_error(header(20, std::uint32_t{1})), "i: section table is damaged (CRC-32C)");
+  EXPECT_EQ(index_error(header(24, std::uint64_t{72})), "i: section table is torn");
+  EXPECT_EQ(index_error(header(40, std::uint64_t{5})), "i: sections do not add up to the file");
+  EXPECT_EQ(index_error(table(0, std::uint64_t{0})), "i: section 0 is not where the table says");
+  EXPECT_EQ(index_error(table(8, ~std::uint64_t{0})), "i: section 0 is not where the table says");
+  EXPECT_EQ(index_error(table(8, std::uint64_t{16})), "i: section 0: section is too short");
+  EXPECT_EQ(index_error(table(16, std::uint64_t{9})), "i: section 0 is not the one of the table");
+  EXPECT_EQ(index_error(table(64 + 32, std::uint64_t{9})), "i: section 1 is not the one of the table");
+}
+
+}  // namespace
+}  // namespace stoker::formats
