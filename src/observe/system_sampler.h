@@ -1,0 +1,91 @@
+// Once per second: CPU, memory and I/O of each rank (with its children), of this host and its cgroup, and the
+// GPUs, as one CSV row per node through record. Run by the supervisor of a node beside its ranks.
+// SystemSampler belongs to one thread; SamplerThread is that thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/thread.h"
+#include "base/time.h"
+#include "observe/gpu.h"
+#include "observe/proc.h"
+#include "record/metrics.h"
+
+namespace stoker::observe {
+
+/// A rank as its supervisor knows it.
+struct RankProcess {
+  int rank = 0;
+  std::int64_t pid = 0;
+};
+
+/// Where to look; tests give their own folders.
+struct SamplerOptions {
+  Path proc = "/proc";
+  Path cgroup_root = "/sys/fs/cgroup";
+  bool wants_gpus = true;
+  Duration every = std::chrono::seconds(1);
+};
+
+/// Takes samples and writes them. Rates are since the sample before; the first row has none (nan).
+/// Columns: time, host_cpu_percent, host_memory_bytes, host_memory_total_bytes, cgroup_memory_bytes,
+/// cgroup_memory_limit_bytes; for each rank R: rankR.cpu_cores, rankR.rss_bytes, rankR.read_bytes_per_s,
+/// rankR.write_bytes_per_s, rankR.asked_bytes_per_s; for each GPU G: gpuG.busy_percent, gpuG.memory_bytes,
+/// gpuG.power_w.
+class SystemSampler {
+ public:
+  /// Makes `file` (record::Attempt::system(node)). Exists when it is there.
+  static Result<SystemSampler> create(const Path& file, std::vector<RankProcess> ranks,
+                                      const SamplerOptions& options = {});
+
+  /// One row for the moment `unix_s`, `mono_s` on the monotonic clock.
+  Status sample(double unix_s, double mono_s);
+
+ private:
+  SystemSampler(record::MetricWriter writer, std::vector<RankProcess> ranks, const SamplerOptions& options,
+                GpuReader gpus);
+  void add_host(std::vector<double>& row);
+  void add_rank(std::vector<double>& row, const RankProcess& rank, double seconds);
+  void add_gpus(std::vector<double>& row) const;
+  void refresh_trees();
+
+  SamplerOptions options_;
+  record::MetricWriter writer_;
+  std::vector<RankProcess> ranks_;
+  GpuReader gpus_;
+  std::map<int, std::vector<std::int64_t>> trees_;  // by rank
+  std::map<int, ProcessUse> before_;
+  HostUse host_before_;
+  double mono_before_ = 0;
+  int samples_ = 0;
+};
+
+/// Samples on a thread of its own until it is destroyed. A sample that cannot be written (disk full) is
+/// dropped.
+class SamplerThread {
+ public:
+  /// Starts at once. When the file cannot be made there is nothing to sample into: an error, and the run goes
+  /// on.
+  static Result<std::unique_ptr<SamplerThread>> start(const Path& file, std::vector<RankProcess> ranks,
+                                                      const SamplerOptions& options = {});
+  ~SamplerThread();
+
+ private:
+  explicit SamplerThread(SystemSampler sampler, Duration every);
+  void run(StopToken stop);
+
+  SystemSampler sampler_;
+  const Duration every_;
+  Mutex mu_;
+  Condition wake_;
+  bool is_over_ GUARDED_BY(mu_) = false;
+  Thread thread_;  // last: it uses everything above
+};
+
+}  // namespace stoker::observe
