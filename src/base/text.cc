@@ -124,10 +124,14 @@ bool parse_number(std::string_view text, double* out) {
 }
 
 std::string_view closest(std::string_view word, std::span<const std::string_view> candidates) {
+  // Nobody mistypes a word this long, and the work grows with the square of its length.
+  if (word.size() > 100) return {};
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   const std::string lower = to_lower(word);
   for (std::string_view candidate : candidates) {
+    const std::size_t shorter = std::min(word.size(), candidate.size());
+    if (std::max(word.size(), candidate.size()) - shorter >= best_distance) continue;
     const std::size_t distance = edit_distance(lower, to_lower(candidate));
     if (distance < best_distance) {
       best = candidate;

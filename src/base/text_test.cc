@@ -61,5 +61,11 @@ TEST(Text, utf8_length_takes_only_well_formed_sequences) {
   EXPECT_EQ(utf8_length("\xff"), 0u);
 }
 
+TEST(Text, a_very_long_word_has_no_suggestion) {
+  const std::string_view candidates[] = {"epochs"};
+  EXPECT_EQ(closest(std::string(1 << 20, 'e'), candidates), "");
+  EXPECT_EQ(closest("epochs", candidates), "epochs");
+}
+
 }  // namespace
 }  // namespace stoker

@@ -1,0 +1,326 @@
+#include "config/setting.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "config/words.h"
+
+namespace stoker::config {
+namespace {
+
+std::string_view wanted(Type type) {
+  switch (type) {
+    case Type::text:
+      return "text";
+    case Type::path:
+      return "a path";
+    case Type::boolean:
+      return "true or false";
+    case Type::count:
+      return "a whole number";
+    case Type::number:
+      return "a number";
+    case Type::size:
+      return "an amount of bytes (as in 64GB or 4MiB)";
+    case Type::duration:
+      return "a duration (as in 90s, 20h or 1:30:00)";
+    case Type::choice:
+      return "one word";
+    case Type::numbers:
+      return "a list of numbers";
+    case Type::every:
+      return "an interval";
+    case Type::words:
+      return "a command line";
+  }
+  return "";
+}
+
+std::string_view kind_text(Node::Kind kind) {
+  switch (kind) {
+    case Node::Kind::null:
+      return "nothing";
+    case Node::Kind::scalar:
+      return "one value";
+    case Node::Kind::list:
+      return "a list";
+    case Node::Kind::map:
+      return "keys and values";
+  }
+  return "";
+}
+
+// A bound as people would write a value of this type.
+std::string bound_text(Type type, double bound) {
+  if (type == Type::duration || type == Type::every)
+    return duration_text(std::chrono::duration_cast<Duration>(Seconds(bound)));
+  if (type == Type::size) return to_text(ByteCount{static_cast<std::uint64_t>(bound)});
+  if (std::abs(bound) < 1e15 && bound == std::floor(bound))
+    return format("{}", static_cast<std::int64_t>(bound));
+  return format("{}", bound);
+}
+
+Status check_range(const Setting& setting, double value, std::string_view shown) {
+  if (value < setting.at_least) {
+    return invalid("{} is too small (at least {})", shown, bound_text(setting.type, setting.at_least));
+  }
+  if (value > setting.at_most) {
+    return invalid("{} is too large (at most {})", shown, bound_text(setting.type, setting.at_most));
+  }
+  return {};
+}
+
+Status not_quoted(const Setting& setting, const Node& node) {
+  if (!node.is_quoted) return {};
+  return invalid("wants {}, got the text '{}' (it is quoted)", wanted(setting.type), printable(node.text));
+}
+
+Result<Value> read_boolean(const Setting& setting, const Node& node) {
+  RETURN_IF_ERROR(not_quoted(setting, node));
+  if (node.text == "true") return Value(true);
+  if (node.text == "false") return Value(false);
+  const std::string lower = to_lower(node.text);
+  const bool is_yes = lower == "yes" || lower == "on" || lower == "true" || lower == "y" || lower == "1";
+  const bool is_no = lower == "no" || lower == "off" || lower == "false" || lower == "n" || lower == "0";
+  return invalid("wants true or false, got '{}'{}", printable(node.text),
+                 is_yes  ? "; did you mean 'true'?"
+                 : is_no ? "; did you mean 'false'?"
+                         : "");
+}
+
+Result<Value> read_count(const Setting& setting, const Node& node) {
+  RETURN_IF_ERROR(not_quoted(setting, node));
+  std::int64_t value = 0;
+  if (!parse_number(node.text, &value)) {
+    const std::string_view digits = std::string_view(node.text).substr(node.text.starts_with('-') ? 1 : 0);
+    const bool is_long = !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+    if (!is_long) return invalid("'{}' is not a whole number", printable(node.text));
+    return invalid("{} is too {}", node.text, node.text.starts_with('-') ? "small" : "large");
+  }
+  RETURN_IF_ERROR(check_range(setting, static_cast<double>(value), node.text));
+  return Value(value);
+}
+
+Result<double> read_number(const Setting& setting, const Node& node) {
+  RETURN_IF_ERROR(not_quoted(setting, node));
+  double value = 0;
+  // No hexadecimal, no "inf" or "nan": only what people write for a number.
+  const bool is_plain = node.text.find_first_not_of("0123456789.+-eE") == std::string::npos;
+  if (!is_plain || !parse_number(node.text, &value))
+    return invalid("'{}' is not a number", printable(node.text));
+  if (!std::isfinite(value)) return invalid("{} is too large", node.text);
+  RETURN_IF_ERROR(check_range(setting, value, node.text));
+  return value;
+}
+
+Result<Value> read_choice(const Setting& setting, const Node& node) {
+  const std::vector<std::string_view> choices = split(setting.choices, '|');
+  if (std::find(choices.begin(), choices.end(), node.text) != choices.end()) return Value(node.text);
+  return invalid("unknown value '{}'{}", printable(node.text), suggestion(node.text, choices));
+}
+
+Result<Value> read_numbers(const Setting& setting, const Node& node) {
+  std::vector<double> values;
+  for (const Node& item : node.items) {
+    if (item.kind != Node::Kind::scalar) {
+      return invalid("wants a list of numbers, got {} in it", kind_text(item.kind));
+    }
+    OK_OR_RETURN(value, read_number(setting, item));
+    values.push_back(value);
+  }
+  return Value(std::move(values));
+}
+
+std::string every_examples(const Setting& setting) {
+  std::string text;
+  for (std::string_view unit : split(setting.choices, '|')) text += format("100 {}, ", unit);
+  return text + "10min or never";
+}
+
+Result<Value> read_every(const Setting& setting, const Node& node) {
+  Period period;
+  if (node.text == "never") return Value(period);
+  const std::string_view text = node.text;
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view unit = trim(text.substr(digits));
+  if (digits > 0 && unit.empty()) {
+    return invalid("'{}' has no unit (write {})", printable(text), every_examples(setting));
+  }
+  for (std::string_view choice : split(setting.choices, '|')) {
+    const bool is_singular = choice.ends_with('s') && unit == choice.substr(0, choice.size() - 1);
+    if (unit != choice && !is_singular) continue;
+    if (!parse_number(text.substr(0, digits), &period.count))
+      return invalid("{} is too large", text.substr(0, digits));
+    if (period.count == 0) return invalid("0 {} is too small (write never for none)", choice);
+    period.unit = std::string(choice);
+    return Value(std::move(period));
+  }
+  const Result<Duration> time = parse_duration(text);
+  if (!time) return invalid("'{}' is not an interval (as in {})", printable(text), every_examples(setting));
+  RETURN_IF_ERROR(check_range(setting, Seconds(*time).count(), text));
+  if (*time <= Duration::zero()) return invalid("{} is too small (write never for none)", text);
+  period.time = *time;
+  return Value(std::move(period));
+}
+
+Result<Value> read_words(const Node& node) {
+  std::vector<std::string> words;
+  for (const Node& item : node.items) {
+    if (item.kind != Node::Kind::scalar)
+      return invalid("wants texts in the list, got {}", kind_text(item.kind));
+    words.push_back(item.text);
+  }
+  if (node.kind == Node::Kind::scalar) {
+    OK_OR_RETURN(split, split_words(node.text));
+    words = std::move(split);
+  }
+  if (words.empty() || words.front().empty()) return invalid("names no program");
+  return Value(std::move(words));
+}
+
+Result<Value> read_scalar(const Setting& setting, const Node& node) {
+  switch (setting.type) {
+    case Type::boolean:
+      return read_boolean(setting, node);
+    case Type::count:
+      return read_count(setting, node);
+    case Type::number: {
+      OK_OR_RETURN(value, read_number(setting, node));
+      return Value(value);
+    }
+    case Type::size: {
+      OK_OR_RETURN(bytes, parse_bytes(node.text));
+      RETURN_IF_ERROR(check_range(setting, static_cast<double>(bytes.value), node.text));
+      return Value(bytes);
+    }
+    case Type::duration: {
+      OK_OR_RETURN(time, parse_duration(node.text));
+      RETURN_IF_ERROR(check_range(setting, Seconds(time).count(), node.text));
+      return Value(time);
+    }
+    case Type::choice:
+      return read_choice(setting, node);
+    case Type::every:
+      return read_every(setting, node);
+    case Type::path:
+      if (node.text.empty()) return invalid("is empty");
+      return Value(node.text);
+    default:
+      return Value(node.text);
+  }
+}
+
+struct TextOf {
+  std::string operator()(const std::string& value) const { return yaml_scalar(value); }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(std::int64_t value) const { return format("{}", value); }
+  std::string operator()(double value) const { return format("{}", value); }
+  std::string operator()(ByteCount value) const { return to_text(value); }
+  std::string operator()(Duration value) const { return duration_text(value); }
+  std::string operator()(const std::vector<double>& values) const {
+    std::string text;
+    for (double value : values) text += format("{}{}", text.empty() ? "" : ", ", value);
+    return "[" + text + "]";
+  }
+  std::string operator()(const Period& period) const {
+    if (!period.unit.empty()) return format("{} {}", period.count, period.unit);
+    return period.time == Duration::zero() ? "never" : duration_text(period.time);
+  }
+  std::string operator()(const std::vector<std::string>& words) const {
+    return yaml_scalar(join_words(words));
+  }
+};
+
+bool reads_as_something_else(std::string_view text) {
+  double number = 0;
+  const std::string lower = to_lower(text);
+  return parse_number(text, &number) || lower == "true" || lower == "false" || lower == "null" ||
+         lower == "yes" || lower == "no" || lower == "on" || lower == "off";
+}
+
+}  // namespace
+
+Result<Value> read_value(const Setting& setting, const Node& node) {
+  const bool takes_list = setting.type == Type::numbers || setting.type == Type::words;
+  const bool takes_scalar = setting.type != Type::numbers;
+  const bool fits =
+      (takes_list && node.kind == Node::Kind::list) || (takes_scalar && node.kind == Node::Kind::scalar);
+  if (!fits) return invalid("wants {}, got {}", wanted(setting.type), kind_text(node.kind));
+  if (setting.type == Type::numbers) return read_numbers(setting, node);
+  if (setting.type == Type::words) return read_words(node);
+  return read_scalar(setting, node);
+}
+
+std::string yaml_scalar(std::string_view text) {
+  std::string escaped;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i).starts_with("${")) escaped += '$';
+    escaped += text[i];
+  }
+  constexpr std::string_view kSafe =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./ =+@%,^~";
+  const bool is_plain = !escaped.empty() && escaped.find_first_not_of(kSafe) == std::string::npos &&
+                        std::string_view(" -,@%~=").find(escaped.front()) == std::string_view::npos &&
+                        escaped.back() != ' ' && escaped.find(',') == std::string::npos &&
+                        !reads_as_something_else(escaped);
+  if (is_plain) return escaped;
+  std::string quoted = "\"";
+  for (char c : escaped) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      quoted += format("\\x{:02x}", int{byte});
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+std::string yaml_text(const Value& value) { return std::visit(TextOf{}, value); }
+
+std::string type_text(const Setting& setting) {
+  std::string choices;
+  for (std::string_view choice : split(setting.choices, '|'))
+    choices += (choices.empty() ? "" : ", ") + std::string(choice);
+  switch (setting.type) {
+    case Type::boolean:
+      return "true or false";
+    case Type::choice:
+      return "one of " + choices;
+    case Type::every:
+      return "interval: " + choices + ", a duration, or never";
+    case Type::count:
+      return "whole number";
+    case Type::numbers:
+      return "list of numbers";
+    case Type::words:
+      return "command line";
+    case Type::size:
+      return "amount of bytes";
+    case Type::text:
+      return "text";
+    case Type::path:
+      return "path";
+    case Type::number:
+      return "number";
+    case Type::duration:
+      return "duration";
+  }
+  return "";
+}
+
+std::string range_text(const Setting& setting) {
+  std::string text;
+  if (std::isfinite(setting.at_least))
+    text = format("at least {}", bound_text(setting.type, setting.at_least));
+  if (std::isfinite(setting.at_most)) {
+    text += format("{}at most {}", text.empty() ? "" : ", ", bound_text(setting.type, setting.at_most));
+  }
+  return text;
+}
+
+}  // namespace stoker::config

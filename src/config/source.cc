@@ -1,0 +1,95 @@
+#include "config/source.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace stoker::config {
+namespace {
+
+constexpr std::size_t kLineWidth = 100;  // characters of a line that are shown
+constexpr std::size_t kLead = 60;        // of them before the caret, where the line is cut
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
+
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
+}
+
+// The bytes of `text` from character `first` on, at most `count` characters.
+std::string_view slice(std::string_view text, std::size_t first, std::size_t count) {
+  const auto skip = [](std::string_view rest, std::size_t n) {
+    std::size_t i = 0;
+    for (; i < rest.size(); ++i) {
+      if (!is_continuation(rest[i]) && n-- == 0) break;
+    }
+    return i;
+  };
+  text.remove_prefix(skip(text, first));
+  return text.substr(0, skip(text, count));
+}
+
+}  // namespace
+
+Source::Source(Layer layer, std::string name, std::string text)
+    : layer_(layer), name_(std::move(name)), text_(std::move(text)), line_starts_{0} {
+  for (std::size_t i = 0; i < text_.size(); ++i) {
+    if (text_[i] == '\n') line_starts_.push_back(i + 1);
+  }
+}
+
+Mark Source::mark(std::size_t offset) const {
+  offset = std::min(offset, text_.size());
+  const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
+  const std::size_t line = static_cast<std::size_t>(after - line_starts_.begin());
+  const std::size_t start = line_starts_[line - 1];
+  const std::size_t column = characters(std::string_view(text_).substr(start, offset - start)) + 1;
+  return {static_cast<std::uint32_t>(line), static_cast<std::uint32_t>(column)};
+}
+
+std::string Source::where(std::size_t offset) const {
+  if (!has_lines()) return name_;
+  const Mark at = mark(offset);
+  return format("{}:{}:{}", name_, at.line, at.column);
+}
+
+std::string Source::excerpt(std::size_t offset) const {
+  if (!has_lines()) return "";
+  const Mark at = mark(offset);
+  const std::size_t start = line_starts_[at.line - 1];
+  std::string_view line = std::string_view(text_).substr(start, text_.find('\n', start) - start);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const std::size_t length = characters(line);
+  const std::size_t first = length > kLineWidth && at.column > kLead ? at.column - kLead : 0;
+  const bool is_cut = first + kLineWidth < length;
+  // A control character shows as several: the caret goes by what is shown.
+  const std::string before = printable(slice(line, first, at.column - 1 - first));
+  std::string text = format("\n{:>5} | {}{}{}", at.line, first > 0 ? "…" : "",
+                            printable(slice(line, first, kLineWidth)), is_cut ? "…" : "");
+  text += format("\n      | {}^", std::string(characters(before) + (first > 0 ? 1 : 0), ' '));
+  return text;
+}
+
+void Mistakes::add(const Origin& origin, std::string_view text) {
+  if (!is_full()) entries_.push_back({origin, std::string(text)});
+}
+
+Status Mistakes::status() const {
+  if (entries_.empty()) return {};
+  std::vector<Entry> sorted = entries_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) {
+    return std::tuple(a.origin.layer(), a.origin.offset) < std::tuple(b.origin.layer(), b.origin.offset);
+  });
+  std::string text;
+  for (const Entry& entry : sorted) {
+    if (!text.empty()) text += '\n';
+    if (entry.origin.source) text += entry.origin.where() + ": ";
+    text += entry.text;
+    if (entry.origin.source) text += entry.origin.source->excerpt(entry.origin.offset);
+  }
+  if (is_full()) text += format("\nstopped at {} mistakes", kMost);
+  return invalid("{}", text);
+}
+
+}  // namespace stoker::config

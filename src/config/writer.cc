@@ -1,0 +1,84 @@
+#include "config/writer.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace stoker::config {
+namespace {
+
+constexpr std::size_t kCommentColumn = 44;
+
+std::string default_text(const Setting& setting) {
+  if (!setting.fallback.empty()) return std::string(setting.fallback);
+  return setting.unset.empty() ? "required" : std::string(setting.unset);
+}
+
+// In a Markdown cell a '|' would end the cell.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (char c : text) out += c == '|' ? "\\|" : std::string(1, c);
+  return out;
+}
+
+}  // namespace
+
+void YamlWriter::put(std::string_view path, const Value& value, std::string_view comment) {
+  lines_.push_back({std::string(path), yaml_text(value), printable(comment)});
+}
+
+std::string YamlWriter::text() const {
+  std::string out;
+  std::vector<std::string_view> open;
+  for (const Line& line : lines_) {
+    const std::vector<std::string_view> names = split(line.path, '.');
+    std::size_t common = 0;
+    while (common < open.size() && common + 1 < names.size() && open[common] == names[common]) ++common;
+    open.assign(names.begin(), names.end() - 1);
+    for (std::size_t i = common; i + 1 < names.size(); ++i) {
+      out += format("{}{}:\n", std::string(2 * i, ' '), yaml_scalar(names[i]));
+    }
+    std::string row =
+        format("{}{}: {}", std::string(2 * (names.size() - 1), ' '), yaml_scalar(names.back()), line.value);
+    if (!line.comment.empty()) {
+      row += format("{}# {}",
+                    std::string(row.size() + 2 > kCommentColumn ? 2 : kCommentColumn - row.size(), ' '),
+                    line.comment);
+    }
+    out += row + "\n";
+  }
+  return out;
+}
+
+std::string markdown_table(const Schema& schema) {
+  std::string out = "| key | type | default | meaning |\n|---|---|---|---|\n";
+  for (const Setting& setting : schema.settings()) {
+    const std::string range = range_text(setting);
+    out += format(
+        "| `{}` | {}{}{} | {} | {}{}{} |\n", cell(setting.key), cell(type_text(setting)),
+        range.empty() ? "" : "; ", cell(range),
+        setting.fallback.empty() ? cell(default_text(setting)) : format("`{}`", cell(setting.fallback)),
+        cell(setting.what), setting.see.empty() ? "" : " ", cell(setting.see));
+  }
+  return out;
+}
+
+std::string text_table(const Schema& schema, std::string_view prefix) {
+  std::size_t key_width = 0;
+  std::vector<const Setting*> shown;
+  for (const Setting& setting : schema.settings()) {
+    if (!prefix.empty() && !is_below(setting.key, prefix)) continue;
+    shown.push_back(&setting);
+    key_width = std::max(key_width, setting.key.size());
+  }
+  std::string out;
+  for (const Setting* setting : shown) {
+    const std::string range = range_text(*setting);
+    out += format("{:<{}}  {}\n", setting->key, key_width, setting->what);
+    out += format("{:<{}}  {}{}{}; {}{}\n", "", key_width, type_text(*setting), range.empty() ? "" : ", ",
+                  range, setting->fallback.empty() ? "" : "default ", default_text(*setting));
+  }
+  return out;
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,36 @@
+// Writes settings as a YAML file that reads back the same, and settings' declarations as tables. Used by
+// rooms that store or document their settings. Thread-compatible.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/schema.h"
+#include "config/setting.h"
+
+namespace stoker::config {
+
+/// Collects values by key path; keys with a common beginning are nested, in the order added.
+class YamlWriter {
+ public:
+  /// `comment` goes behind the value; may be empty.
+  void put(std::string_view path, const Value& value, std::string_view comment = "");
+  std::string text() const;
+
+ private:
+  struct Line {
+    std::string path;
+    std::string value;
+    std::string comment;
+  };
+  std::vector<Line> lines_;
+};
+
+/// A Markdown table: key, type and range, default, meaning; one row per setting.
+std::string markdown_table(const Schema& schema);
+/// The same for a terminal, only settings whose key is `prefix` or below it (all for "").
+std::string text_table(const Schema& schema, std::string_view prefix);
+
+}  // namespace stoker::config
