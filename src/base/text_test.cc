@@ -67,5 +67,12 @@ TEST(Text, a_very_long_word_has_no_suggestion) {
   EXPECT_EQ(closest("epochs", candidates), "epochs");
 }
 
+TEST(Text, swapped_letters_are_one_mistake) {
+  const std::string_view candidates[] = {"name", "model", "run"};
+  EXPECT_EQ(closest("nmae", candidates), "name");
+  EXPECT_EQ(closest("modle", candidates), "model");
+  EXPECT_EQ(closest("abcd", candidates), "");
+}
+
 }  // namespace
 }  // namespace stoker

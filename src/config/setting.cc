@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "config/words.h"
+#include "config/yaml_text.h"
 
 namespace stoker::config {
 namespace {
@@ -132,10 +133,10 @@ Result<Value> read_numbers(const Setting& setting, const Node& node) {
   return Value(std::move(values));
 }
 
-std::string every_examples(const Setting& setting) {
+std::string every_examples(const Setting& setting, std::string_view count) {
   std::string text;
-  for (std::string_view unit : split(setting.choices, '|')) text += format("100 {}, ", unit);
-  return text + "10min or never";
+  for (std::string_view unit : split(setting.choices, '|')) text += format("{} {}, ", count, unit);
+  return text + format("{}min or never", count);
 }
 
 Result<Value> read_every(const Setting& setting, const Node& node) {
@@ -145,7 +146,7 @@ Result<Value> read_every(const Setting& setting, const Node& node) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string_view unit = trim(text.substr(digits));
   if (digits > 0 && unit.empty()) {
-    return invalid("'{}' has no unit (write {})", printable(text), every_examples(setting));
+    return invalid("'{}' has no unit (write {})", printable(text), every_examples(setting, text));
   }
   for (std::string_view choice : split(setting.choices, '|')) {
     const bool is_singular = choice.ends_with('s') && unit == choice.substr(0, choice.size() - 1);
@@ -157,7 +158,8 @@ Result<Value> read_every(const Setting& setting, const Node& node) {
     return Value(std::move(period));
   }
   const Result<Duration> time = parse_duration(text);
-  if (!time) return invalid("'{}' is not an interval (as in {})", printable(text), every_examples(setting));
+  if (!time)
+    return invalid("'{}' is not an interval (as in {})", printable(text), every_examples(setting, "10"));
   RETURN_IF_ERROR(check_range(setting, Seconds(*time).count(), text));
   if (*time <= Duration::zero()) return invalid("{} is too small (write never for none)", text);
   period.time = *time;
@@ -221,9 +223,12 @@ struct TextOf {
   std::string operator()(const std::vector<double>& values) const {
     std::string text;
     for (double value : values) text += format("{}{}", text.empty() ? "" : ", ", value);
-    return "[" + text + "]";
+    return format("[{}]", text);
   }
   std::string operator()(const Period& period) const {
+    if (period.count == 1 && period.unit.ends_with('s')) {
+      return format("1 {}", period.unit.substr(0, period.unit.size() - 1));
+    }
     if (!period.unit.empty()) return format("{} {}", period.count, period.unit);
     return period.time == Duration::zero() ? "never" : duration_text(period.time);
   }
@@ -231,6 +236,19 @@ struct TextOf {
     return yaml_scalar(join_words(words));
   }
 };
+
+// One character inside double quotes; what parse_yaml refuses as it stands is escaped.
+std::string quoted_character(std::string_view character) {
+  const unsigned char first = static_cast<unsigned char>(character[0]);
+  if (character == "\"" || character == "\\") return format("\\{}", character);
+  if (character.size() == 1)
+    return first < 0x20 || first == 0x7F ? format("\\x{:02x}", int{first}) : std::string(character);
+  if (!find_bad_text(character)) return std::string(character);
+  // Two or three bytes: nothing longer is refused.
+  std::uint32_t code = first & (character.size() == 2 ? 0x1Fu : 0x0Fu);
+  for (char c : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3Fu);
+  return format("\\u{:04x}", code);
+}
 
 bool reads_as_something_else(std::string_view text) {
   double number = 0;
@@ -266,16 +284,11 @@ std::string yaml_scalar(std::string_view text) {
                         !reads_as_something_else(escaped);
   if (is_plain) return escaped;
   std::string quoted = "\"";
-  for (char c : escaped) {
-    const unsigned char byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (byte < 0x20 || byte == 0x7F) {
-      quoted += format("\\x{:02x}", int{byte});
-    } else {
-      quoted += c;
-    }
+  for (std::size_t i = 0; i < escaped.size();) {
+    const std::size_t length = std::max<std::size_t>(1, utf8_length(std::string_view(escaped).substr(i)));
+    const std::string_view character = std::string_view(escaped).substr(i, length);
+    quoted += quoted_character(character);
+    i += length;
   }
   return quoted + "\"";
 }

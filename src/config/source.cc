@@ -30,6 +30,16 @@ std::string_view slice(std::string_view text, std::size_t first, std::size_t cou
   return text.substr(0, skip(text, count));
 }
 
+// A tab is shown as one character, so that the caret below stays in its column.
+std::string shown(std::string_view text) {
+  std::string out;
+  for (std::string_view part : split(text, '\t')) {
+    if (part.data() != text.data()) out += "→";
+    out += printable(part);
+  }
+  return out;
+}
+
 }  // namespace
 
 Source::Source(Layer layer, std::string name, std::string text)
@@ -55,7 +65,7 @@ std::string Source::where(std::size_t offset) const {
 }
 
 std::string Source::excerpt(std::size_t offset) const {
-  if (!has_lines()) return "";
+  if (!has_lines() || text_.empty()) return "";
   const Mark at = mark(offset);
   const std::size_t start = line_starts_[at.line - 1];
   std::string_view line = std::string_view(text_).substr(start, text_.find('\n', start) - start);
@@ -64,9 +74,9 @@ std::string Source::excerpt(std::size_t offset) const {
   const std::size_t first = length > kLineWidth && at.column > kLead ? at.column - kLead : 0;
   const bool is_cut = first + kLineWidth < length;
   // A control character shows as several: the caret goes by what is shown.
-  const std::string before = printable(slice(line, first, at.column - 1 - first));
+  const std::string before = shown(slice(line, first, at.column - 1 - first));
   std::string text = format("\n{:>5} | {}{}{}", at.line, first > 0 ? "…" : "",
-                            printable(slice(line, first, kLineWidth)), is_cut ? "…" : "");
+                            shown(slice(line, first, kLineWidth)), is_cut ? "…" : "");
   text += format("\n      | {}^", std::string(characters(before) + (first > 0 ? 1 : 0), ' '));
   return text;
 }
@@ -81,6 +91,7 @@ Status Mistakes::status() const {
   std::stable_sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) {
     return std::tuple(a.origin.layer(), a.origin.offset) < std::tuple(b.origin.layer(), b.origin.offset);
   });
+  if (is_full()) sorted.pop_back();
   std::string text;
   for (const Entry& entry : sorted) {
     if (!text.empty()) text += '\n';
@@ -88,7 +99,7 @@ Status Mistakes::status() const {
     text += entry.text;
     if (entry.origin.source) text += entry.origin.source->excerpt(entry.origin.offset);
   }
-  if (is_full()) text += format("\nstopped at {} mistakes", kMost);
+  if (is_full()) text += format("\nthere are more than these {} mistakes", kMost);
   return invalid("{}", text);
 }
 

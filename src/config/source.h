@@ -69,7 +69,8 @@ class Mistakes {
   /// `text` says what is wrong, lower case, without the place.
   void add(const Origin& origin, std::string_view text);
   bool empty() const { return entries_.empty(); }
-  bool is_full() const { return entries_.size() >= kMost; }
+  /// One more than is told, so that it is known that there are more.
+  bool is_full() const { return entries_.size() > kMost; }
   /// Ok, or Invalid with every mistake in the order of the text: "place: what" and the line with a caret.
   Status status() const;
 

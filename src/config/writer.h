@@ -13,6 +13,7 @@
 namespace stoker::config {
 
 /// Collects values by key path; keys with a common beginning are nested, in the order added.
+/// REQUIRES: keys of one map are added one after the other.
 class YamlWriter {
  public:
   /// `comment` goes behind the value; may be empty.

@@ -146,9 +146,12 @@ class Builder {
 
   bool accept(std::string_view anchor, std::string_view tag, const Node& node) {
     if (!tag.empty()) {
+      constexpr std::string_view kCore = "tag:yaml.org,2002:";
+      const std::string as_written =
+          tag.starts_with(kCore) ? format("!!{}", tag.substr(kCore.size())) : std::string(tag);
       return fail(node.offset,
                   format("tag '{}' is not supported; write the value plainly, or in quotes for text",
-                         printable(tag)));
+                         printable(as_written)));
     }
     if (!anchor.empty() && anchors_.contains(std::string(anchor))) {
       return fail(node.offset, format("anchor '{}' is there already", anchor));

@@ -82,6 +82,8 @@ SyntaxMistake explain_syntax(std::string_view text, const SyntaxError& error) {
     return {error.at, format("a value cannot start with '{}'; put it in quotes",
                              printable(text.substr(error.at, length)))};
   }
+  const bool is_reference = error.at > 0 && error.at < text.size() && text.substr(error.at - 1, 2) == "${";
+  if (is_reference) return {error.at - 1, "inside {...} and [...] a reference needs quotes: \"${...}\""};
   const bool is_at_end = text.substr(std::min(error.at, text.size())).find_first_not_of(" \r\n") == text.npos;
   if (is_at_end && error.context == "while parsing a flow mapping") {
     return {error.context_at, "this '{' is never closed"};

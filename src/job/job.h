@@ -104,7 +104,7 @@ struct TrainOptions {
   ScheduleOptions schedule;
   ImageOptions image;
   Backend backend = Backend::gloo;
-  std::uint32_t threads = 0;         ///< intra-operation threads of one rank
+  std::uint32_t threads = 0;         ///< intra-operation threads of one rank; 0: as many as it has cores
   std::uint32_t loader_threads = 0;  ///< decoding threads of one rank
   std::uint32_t prefetch = 0;        ///< batches ready ahead of the step
   std::uint32_t print_every = 0;     ///< steps between progress lines of rank 0

@@ -1,0 +1,17 @@
+// What must hold between the settings of a job, beyond the range of each. Used by load.cc alone.
+#pragma once
+
+#include "config/layers.h"
+#include "job/job.h"
+
+namespace stoker::job {
+
+/// Whether `c` may stand in a run's name.
+bool is_name_character(char c);
+
+/// Fills in defaults that depend on other settings and tells every contradiction. `file` is where a mistake
+/// of the whole file is placed. What needs other values is only judged when `mistakes` is empty so far.
+void complete_and_check(const config::Effective& effective, const config::Origin& file, Job& job,
+                        config::Mistakes& mistakes);
+
+}  // namespace stoker::job

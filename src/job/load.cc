@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "base/file.h"
+#include "config/layers.h"
+#include "config/yaml.h"
+#include "config/yaml_text.h"
+#include "job/check.h"
+#include "job/fields.h"
+#include "job/job.h"
+#include "job/settings.h"
+
+namespace stoker::job {
+namespace {
+
+using config::Effective;
+using config::Layer;
+using config::Mistakes;
+
+// Fills members from resolved settings. A setting that could not be read is left as it was: its mistake is
+// told.
+class Reader {
+ public:
+  Reader(const Effective& effective, Path file_folder, Path current, Mistakes& mistakes)
+      : effective_(effective),
+        file_folder_(std::move(file_folder)),
+        current_(std::move(current)),
+        mistakes_(mistakes) {}
+
+  template <typename T>
+  void operator()(std::string_view key, T& field) {
+    if constexpr (requires { field.has_value(); }) {
+      if (effective_.entries().contains(key)) (*this)(key, field.emplace());
+    } else {
+      set(key, field);
+    }
+  }
+
+ private:
+  template <typename T>
+  void set(std::string_view key, T& field) {
+    if constexpr (std::is_enum_v<T>) {
+      if (const auto* word = effective_.find<std::string>(key)) field = enum_of<T>(*word);
+    } else if (const T* value = effective_.find<T>(key)) {
+      field = *value;
+    }
+  }
+  void set(std::string_view key, std::uint32_t& field) {
+    if (const auto* value = effective_.find<std::int64_t>(key)) field = static_cast<std::uint32_t>(*value);
+  }
+  void set(std::string_view key, std::uint64_t& field) {
+    if (const auto* value = effective_.find<std::int64_t>(key)) field = static_cast<std::uint64_t>(*value);
+  }
+  void set(std::string_view key, Every& field) {
+    const auto* period = effective_.find<config::Period>(key);
+    if (!period) return;
+    field = {};
+    (period->unit == "steps" ? field.steps : field.epochs) = static_cast<std::uint64_t>(period->count);
+    field.time = period->time;
+  }
+  void set(std::string_view key, Path& field) {
+    const auto* text = effective_.find<std::string>(key);
+    if (!text) return;
+    const config::Origin origin = effective_.origin(key);
+    if (text->starts_with('~')) {
+      return mistakes_.add(origin, format("{}: '~' is not expanded here; write the path in full", key));
+    }
+    const bool is_of_file = origin.layer() == Layer::file;
+    field = ((is_of_file ? file_folder_ : current_) / *text).lexically_normal();
+    if (config::find_bad_text(field.string())) {
+      mistakes_.add(origin,
+                    format("{}: the path '{}' is not plain UTF-8 text", key, printable(field.string())));
+    }
+  }
+
+  // Both enumerations and words are few; the setting's choices guarantee a match.
+  template <typename Enum>
+  static Enum enum_of(std::string_view word) {
+    for (int i = 0; i < 8; ++i) {
+      if (to_text(static_cast<Enum>(i)) == word) return static_cast<Enum>(i);
+    }
+    return Enum{};
+  }
+
+  const Effective& effective_;
+  Path file_folder_;
+  Path current_;
+  Mistakes& mistakes_;
+};
+
+void read_command(const Effective& effective, Job& job) {
+  if (const auto* words = effective.find<std::vector<std::string>>("run")) {
+    job.command = Command{.arguments = *words, .is_shell = false};
+  } else if (const auto* text = effective.find<std::string>("run.shell")) {
+    job.command = Command{.arguments = {"/bin/sh", "-c", *text}, .is_shell = true};
+  }
+}
+
+void read_named(const Effective& effective, Reader& read, Job& job) {
+  for (const std::string& name : effective.names("params")) read(format("params.{}", name), job.params[name]);
+  read("environment.venv", job.environment.venv);
+  for (const std::string& name : effective.names("environment.variables")) {
+    read(format("environment.variables.{}", name), job.environment.variables[name]);
+  }
+  for (const std::string& name : effective.names("data")) {
+    read(format("data.{}.source", name), job.data[name].source);
+    read(format("data.{}.split", name), job.data[name].split);
+  }
+}
+
+// The folder's name with what may not stand in a run's name replaced.
+std::string default_name(const Path& folder) {
+  std::string name = folder.filename().string().substr(0, 64);
+  for (char& c : name) {
+    if (!is_name_character(c)) c = '-';
+  }
+  return name.empty() ? "job" : name;
+}
+
+Job read_job(const Effective& effective, const Path& folder, const Path& current, Mistakes& mistakes) {
+  Job job;
+  Reader read(effective, folder, current, mistakes);
+  job.name = default_name(folder);
+  job.working_directory = folder;
+  read("name", job.name);
+  read("working_directory", job.working_directory);
+  read_command(effective, job);
+  if (effective.has_group("train")) visit_train(read, job.train.emplace());
+  read_named(effective, read, job);
+  visit_job(read, job);
+  for (const auto& [key, entry] : effective.entries()) {
+    if (entry.origin.layer() != Layer::built_in) job.origins.add(key, entry.origin.where());
+  }
+  return job;
+}
+
+}  // namespace
+
+Result<Job> load(const Path& file, const LoadOptions& options) {
+  Result<std::string> text = config::read_config_file(file);
+  if (!text) {
+    if (text.error().code() != Code::not_found) return std::move(text).error();
+    return std::move(text).error().cure("stoker init");
+  }
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
+
+  std::error_code error;
+  const Path current =
+      options.current_directory.empty() ? std::filesystem::current_path(error) : options.current_directory;
+  if (error) return posix_error("current folder", error.value());
+  const Path folder = (current / file).lexically_normal().parent_path();
+  if (config::find_bad_text(folder.string())) {
+    return invalid("{}: the folder's name is not plain UTF-8 text", printable(folder.string()));
+  }
+
+  Mistakes mistakes;
+  const auto source =
+      std::make_shared<const config::Source>(Layer::file, printable(file.string()), std::move(*text));
+  const std::optional<config::Node> root = config::parse_yaml(source, mistakes);
+  if (!root) return mistakes.status();
+  config::Layers layers(schema(), {{"scratch", (folder / "scratch").string()}}, mistakes);
+  layers.add_document({source, *root});
+  layers.add_environment(options.environment);
+  layers.add_flags(options.set);
+  const Effective effective = layers.resolve();
+  Job job = read_job(effective, folder, current, mistakes);
+  complete_and_check(effective, {source, 0}, job, mistakes);
+  if (!mistakes.empty()) return mistakes.status();
+  return job;
+}
+
+}  // namespace stoker::job

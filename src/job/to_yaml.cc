@@ -1,0 +1,84 @@
+#include <array>
+
+#include "config/writer.h"
+#include "job/fields.h"
+#include "job/job.h"
+
+namespace stoker::job {
+namespace {
+
+using config::Value;
+
+class Writer {
+ public:
+  explicit Writer(const Origins& origins) : origins_(origins) {}
+
+  template <typename T>
+  void operator()(std::string_view key, const T& field) {
+    if constexpr (requires { field.has_value(); }) {
+      if (field) (*this)(key, *field);
+    } else {
+      yaml_.put(key, value_of(field), origins_.where(key));
+    }
+  }
+
+  // A parameter that is a number is written as one.
+  void param(std::string_view key, const std::string& text) {
+    double number = 0;
+    if (parse_number(text, &number) && format("{}", number) == text) return (*this)(key, number);
+    (*this)(key, text);
+  }
+
+  std::string text() const { return yaml_.text(); }
+
+ private:
+  static Value value_of(const Path& path) { return path.string(); }
+  static Value value_of(const std::string& text) { return text; }
+  static Value value_of(bool value) { return value; }
+  static Value value_of(double value) { return value; }
+  static Value value_of(std::uint32_t value) { return std::int64_t{value}; }
+  static Value value_of(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+  static Value value_of(Duration value) { return value; }
+  static Value value_of(const std::vector<double>& values) { return values; }
+  static Value value_of(const std::vector<std::string>& words) { return words; }
+  static Value value_of(const Every& every) {
+    config::Period period{.count = 0, .unit = "", .time = every.time};
+    if (every.steps > 0) period = {static_cast<std::int64_t>(every.steps), "steps", Duration::zero()};
+    if (every.epochs > 0) period = {static_cast<std::int64_t>(every.epochs), "epochs", Duration::zero()};
+    return period;
+  }
+  template <typename Enum>
+    requires std::is_enum_v<Enum>
+  static Value value_of(Enum value) {
+    return std::string(to_text(value));
+  }
+
+  const Origins& origins_;
+  config::YamlWriter yaml_;
+};
+
+}  // namespace
+
+std::string to_yaml(const Job& job) {
+  Writer write(job.origins);
+  write("name", job.name);
+  write("working_directory", job.working_directory);
+  if (job.command && job.command->is_shell) {
+    write("run.shell", job.command->arguments.back());
+  } else if (job.command) {
+    write("run", job.command->arguments);
+  }
+  if (job.train) visit_train(write, *job.train);
+  for (const auto& [name, text] : job.params) write.param(format("params.{}", name), text);
+  write("environment.venv", job.environment.venv);
+  for (const auto& [name, text] : job.environment.variables)
+    write(format("environment.variables.{}", name), text);
+  for (const auto& [name, source] : job.data) {
+    write(format("data.{}.source", name), source.source);
+    write(format("data.{}.split", name), source.split);
+  }
+  visit_job(write, job);
+  return write.text();
+}
+
+}  // namespace stoker::job
