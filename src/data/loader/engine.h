@@ -1,0 +1,102 @@
+// The loader's machinery: threads that claim pieces of the batches ahead, and the queue from which next()
+// takes them in order. Only the loader includes it.
+//
+// Batches are planned one after the other, so their contents depend on the options alone; which thread fills
+// which piece does not matter, because a sample's bytes are a function of (seed, epoch, sample).
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/stopwatch.h"
+#include "base/thread.h"
+#include "data/loader/batch.h"
+#include "data/loader/pixel_cache.h"
+#include "data/loader/sample_reader.h"
+#include "data/loader/schedule.h"
+
+namespace stoker::data {
+
+class Loader::Engine {
+ public:
+  Engine(const formats::ShardSource& source, const LoaderOptions& options, Schedule schedule,
+         Transform transform);
+  ~Engine();
+
+  void start() EXCLUDES_LOCK(mutex_);
+  Result<std::optional<Batch>> next(Deadline deadline) EXCLUDES_LOCK(mutex_);
+  void cancel() EXCLUDES_LOCK(mutex_);
+  const OrderState& state() const { return state_; }
+  std::uint64_t batches_from(std::uint64_t position) const EXCLUDES_LOCK(mutex_);
+  LoaderStats stats() const EXCLUDES_LOCK(mutex_);
+
+ private:
+  // A batch from its plan to its hand-over. `plan` and `memory` do not change once it is in the queue, but
+  // for the memory's contents: each piece is written by the thread that claimed it. The rest is guarded by
+  // mutex_.
+  struct Item {
+    BatchPlan plan;
+    std::unique_ptr<Batch::Memory> memory;
+    std::vector<std::uint8_t> is_damaged;  // per sample, written like the memory
+    std::size_t claimed = 0;
+    std::size_t done = 0;
+    std::size_t error_at = 0;
+    Status error;  // of the first sample that stops the loader
+
+    bool is_epoch_end() const { return plan.samples.empty(); }
+    bool is_ready() const { return done == plan.samples.size(); }
+  };
+  struct Piece {
+    Item* item = nullptr;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  // What a thread is at, for messages.
+  struct Worker {
+    Piece piece;                          // guarded by mutex_
+    std::atomic<std::size_t> current{0};  // place in the batch
+    Thread thread;
+  };
+  // What came of a piece beside its pixels.
+  struct Filled {
+    Status error;  // of the first sample that stops the loader
+    std::size_t error_at = 0;
+    std::uint64_t cached = 0;
+    double cpu_s = 0;
+  };
+
+  void work(Worker& worker, StopToken stop) EXCLUDES_LOCK(mutex_);
+  bool claim(Piece& piece) REQUIRES_LOCK(mutex_);
+  Status plan_next() REQUIRES_LOCK(mutex_);
+  Filled fill(const Piece& piece, Worker& worker, SampleReader& reader, const StopToken& stop) const
+      EXCLUDES_LOCK(mutex_);
+  void finish(const Piece& piece, const Filled& filled) REQUIRES_LOCK(mutex_);
+  Status await_front(Deadline deadline) REQUIRES_LOCK(mutex_);
+  Status describe_wait() const REQUIRES_LOCK(mutex_);
+  std::size_t leave_out_damaged(Item& item) const;
+
+  const formats::ShardSource& source_;
+  const LoaderOptions options_;
+  const Transform transform_;
+  const std::size_t piece_;  // samples a thread claims at once
+  const std::shared_ptr<Batch::Pool> pool_ = std::make_shared<Batch::Pool>();  // shared with batches
+  PixelCache cache_;                                                           // own synchronisation
+
+  OrderState state_;  // of the thread that calls next()
+
+  mutable Mutex mutex_;
+  Condition work_;   // something to claim, or stopping
+  Condition ready_;  // the front may be ready, or cancelled
+  Schedule schedule_ GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<Item>> items_ GUARDED_BY(mutex_);
+  Status failure_ GUARDED_BY(mutex_);  // what next() says from now on
+  bool is_stopping_ GUARDED_BY(mutex_) = false;
+  LoaderStats stats_ GUARDED_BY(mutex_);
+
+  std::vector<std::unique_ptr<Worker>> workers_;  // last: their threads use all of the above
+};
+
+}  // namespace stoker::data

@@ -1,0 +1,52 @@
+#include "data/loader.h"
+
+#include "data/loader/engine.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr std::uint32_t kMostThreads = 1024;
+constexpr std::uint32_t kMostPrefetch = 4096;
+constexpr std::uint64_t kLargestBatch = 16_GiB .value;
+
+Status check(const formats::ShardSource& source, const LoaderOptions& options, std::uint64_t image_floats) {
+  const std::string& split = source.split().name;
+  if (source.samples().size() == 0) return invalid("loader: split '{}' has no samples", split);
+  if (!source.samples().has_labels()) return invalid("loader: split '{}' has no labels", split);
+  if (options.threads < 1 || options.threads > kMostThreads) {
+    return invalid("loader: {} threads are not between 1 and {}", options.threads, kMostThreads);
+  }
+  if (options.prefetch < 1 || options.prefetch > kMostPrefetch) {
+    return invalid("loader: prefetch of {} batches is not between 1 and {}", options.prefetch, kMostPrefetch);
+  }
+  if (options.batch < 1) return invalid("loader: batch of 0 samples");
+  if (options.batch > kLargestBatch / (image_floats * sizeof(float))) {
+    return invalid("loader: a batch of {} images of {} x {} takes more than {}", options.batch,
+                   options.transform.size, options.transform.size, ByteCount{kLargestBatch});
+  }
+  return Status();
+}
+
+}  // namespace
+
+Loader::Loader(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+Loader::~Loader() = default;
+
+Result<std::unique_ptr<Loader>> Loader::open(const formats::ShardSource& source, const LoaderOptions& options,
+                                             const std::optional<OrderState>& resume) {
+  OK_OR_RETURN(transform, Transform::create(options.transform));
+  RETURN_IF_ERROR(check(source, options, transform.output_size()));
+  OK_OR_RETURN(schedule, Schedule::create(source.samples().size(), options, resume));
+  auto engine = std::make_unique<Engine>(source, options, std::move(schedule), std::move(transform));
+  engine->start();
+  return std::unique_ptr<Loader>(new Loader(std::move(engine)));
+}
+
+Result<std::optional<Batch>> Loader::next(Deadline deadline) { return engine_->next(deadline); }
+void Loader::cancel() { engine_->cancel(); }
+const OrderState& Loader::state() const { return engine_->state(); }
+std::uint64_t Loader::batches_per_epoch() const { return engine_->batches_from(0); }
+std::uint64_t Loader::batches_left() const { return engine_->batches_from(state().position); }
+LoaderStats Loader::stats() const { return engine_->stats(); }
+
+}  // namespace stoker::data

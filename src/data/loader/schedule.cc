@@ -1,0 +1,67 @@
+#include "data/loader/schedule.h"
+
+#include <algorithm>
+
+namespace stoker::data {
+
+Result<Schedule> Schedule::create(std::uint64_t samples, const LoaderOptions& options,
+                                  const std::optional<OrderState>& resume) {
+  const OrderState start = resume.value_or(OrderState{.seed = options.seed, .samples = samples});
+  if (start.samples != samples) {
+    return invalid("loader: the state to resume is of a dataset of {} samples, this one has {}",
+                   start.samples, samples);
+  }
+  if (start.seed != options.seed) {
+    return invalid("loader: the state to resume has seed {}, this training seed {}", start.seed,
+                   options.seed);
+  }
+  Schedule schedule(options, start);
+  RETURN_IF_ERROR(schedule.begin_epoch(start.epoch, start.position));
+  return schedule;
+}
+
+Schedule::Schedule(const LoaderOptions& options, const OrderState& start)
+    : rank_(options.rank),
+      shuffle_(options.shuffle),
+      last_batch_(options.last_batch),
+      batch_(options.batch),
+      start_(start) {}
+
+Status Schedule::begin_epoch(std::uint64_t epoch, std::uint64_t position) {
+  OK_OR_RETURN(share, RankShare::create(start_.samples, position, rank_));
+  if (!order_ || (shuffle_ == Shuffle::every_epoch && epoch != epoch_)) {
+    order_.reset();  // before the new one: it may be large
+    const OrderOptions options{start_.samples, start_.seed, shuffle_};
+    OK_OR_RETURN(order, EpochOrder::create(options, Epoch{static_cast<std::int64_t>(epoch)}));
+    order_ = std::move(order);
+  }
+  share_ = share;
+  epoch_ = epoch;
+  taken_ = 0;
+  return Status();
+}
+
+Status Schedule::next(BatchPlan& plan) {
+  plan.samples.clear();
+  plan.epoch = Epoch{static_cast<std::int64_t>(epoch_)};
+  plan.after = start_;
+  const std::uint64_t left = share_->count() - taken_;
+  const std::uint64_t count = std::min(left, batch_);
+  if (count == 0 || (count < batch_ && last_batch_ == LastBatch::drop)) {
+    plan.after.epoch = epoch_ + 1;
+    plan.after.position = 0;
+    return begin_epoch(epoch_ + 1, 0);
+  }
+  for (std::uint64_t i = 0; i < count; ++i) plan.samples.push_back(order_->at(share_->position(taken_ + i)));
+  taken_ += count;
+  plan.after.epoch = epoch_;
+  plan.after.position = share_->position_after(taken_);
+  return Status();
+}
+
+std::uint64_t Schedule::batches_from(std::uint64_t position) const {
+  const std::uint64_t count = RankShare::create(start_.samples, position, rank_).value().count();
+  return (count + (last_batch_ == LastBatch::keep ? batch_ - 1 : 0)) / batch_;
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,52 @@
+// Which samples are in which batch of a rank: the sequence that the loader's threads work off. A function of
+// the options and the starting state alone. Used by Loader. Thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "data/loader.h"
+#include "data/order/order.h"
+
+namespace stoker::data {
+
+/// What a batch consists of; without samples it stands for the end of an epoch.
+struct BatchPlan {
+  Epoch epoch;
+  std::vector<std::uint64_t> samples;
+  OrderState after;
+};
+
+/// The batches of one rank from a state on, epoch after epoch without end.
+class Schedule {
+ public:
+  /// Fails as Loader::open does.
+  static Result<Schedule> create(std::uint64_t samples, const LoaderOptions& options,
+                                 const std::optional<OrderState>& resume);
+
+  /// Where the sequence starts.
+  const OrderState& start() const { return start_; }
+  /// Writes the next batch into `plan`, or the end of the epoch.
+  Status next(BatchPlan& plan);
+  /// Batches of this rank from `position` of an epoch to its end.
+  std::uint64_t batches_from(std::uint64_t position) const;
+
+ private:
+  Schedule(const LoaderOptions& options, const OrderState& start);
+  Status begin_epoch(std::uint64_t epoch, std::uint64_t position);
+
+  RankOptions rank_;
+  Shuffle shuffle_;
+  LastBatch last_batch_;
+  std::uint64_t batch_;
+  OrderState start_;
+
+  std::uint64_t epoch_ = 0;
+  std::uint64_t taken_ = 0;  // of share_
+  std::optional<EpochOrder> order_;
+  std::optional<RankShare> share_;
+};
+
+}  // namespace stoker::data
