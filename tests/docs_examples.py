@@ -1,0 +1,67 @@
+"""Reads the examples of a documentation page, compares them with what the commands say, and puts right what they say.
+
+A page's ```console blocks are run from top to bottom in one folder: lines that begin with "$ " are commands, the lines
+below are what standard output and standard error say together. "…" stands for any text within a line, and alone on a
+line for any lines. A ```yaml block that begins with "# <name>.yaml" is that file. `<!-- setup: a, b -->` anywhere on the
+page names what is in the folder before (tests/test_docs.py). Examples that are not run are ```text or ```sh."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SETUP = re.compile(r"<!-- setup: ([\w, -]+) -->")
+
+
+@dataclass(frozen=True)
+class File:
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Command:
+    command: str
+    expected: str
+    line: int
+
+
+def setups(page: str) -> list[str]:
+    return [name for match in _SETUP.finditer(page) for name in re.split(r"[, ]+", match[1]) if name]
+
+
+def examples(page: str) -> Iterator[File | Command]:
+    """Files and commands in the order of the page."""
+    for block in _BLOCK.finditer(page):
+        if block[1] == "yaml":
+            if match := re.match(r"# ([\w.-]+\.yaml)\n", block[2]):
+                yield File(match[1], block[2])
+            continue
+        line = page.count("\n", 0, block.start()) + 2
+        for part in re.split(r"^(?=\$ )", block[2], flags=re.MULTILINE):
+            if part.startswith("$ "):
+                command, _, expected = part[2:].partition("\n")
+                yield Command(command, expected, line)
+            line += part.count("\n")
+
+
+def matches(expected: str, actual: str) -> bool:
+    """Whether `actual` is `expected`, with "…" for any text and blanks at the ends of lines left aside."""
+
+    def lines(text: str) -> list[str]:
+        return [line.rstrip() for line in text.strip("\n").split("\n")]
+
+    pattern = ""
+    for line in lines(expected):
+        if line.strip() == "…":
+            pattern += r"(?:[^\n]*\n)*?"
+        else:
+            pattern += r"[^\n]*?".join(re.escape(piece) for piece in line.split("…")) + r"\n"
+    return re.fullmatch(pattern, "\n".join(lines(actual)) + "\n") is not None
+
+
+def with_output(page: str, example: Command, actual: str) -> str:
+    """The page with this example's output replaced by what the command says now."""
+    before = f"$ {example.command}\n"
+    assert page.count(before + example.expected) == 1, f"'{example.command}' stands twice with the same output"
+    return page.replace(before + example.expected, before + actual.strip("\n") + ("\n" if actual.strip() else ""))

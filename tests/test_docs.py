@@ -1,0 +1,101 @@
+"""The docs say what the commands do: every page's examples are run, every command has its page."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import docs_examples
+import pytest
+from conftest import BIN, REPOSITORY
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+PAGES_WITH_EXAMPLES = [
+    page
+    for page in PAGES
+    if any(isinstance(e, docs_examples.Command) for e in docs_examples.examples(page.read_text()))
+]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
+
+
+@pytest.fixture
+def folder_with(tmp_path, request):
+    """folder_with(["images"]) -> a folder with what a page's setup names."""
+
+    def copy(fixture: str, name: str) -> None:
+        shutil.copytree(request.getfixturevalue(fixture), tmp_path / name, symlinks=True)
+
+    prepare = {
+        "images": lambda: copy("example_images", "cifar10"),  # cifar10/train/<class>/*.jpg, cifar10/test/...
+        "dataset": lambda: copy("example_dataset", "cifar10-6000"),  # those packed
+        "job": lambda: shutil.copy(REPOSITORY / "examples/cifar10/job.yaml", tmp_path),
+        "examples": lambda: shutil.copytree(REPOSITORY / "examples", tmp_path / "examples"),
+        "run": lambda: copy("finished_run", "runs"),  # one finished run of two ranks, in runs/
+    }
+
+    def make(names: list[str]) -> Path:
+        for name in names:
+            prepare[name]()
+        return tmp_path
+
+    return make
+
+
+def say(command: str, folder: Path, last_code: int) -> tuple[str, int]:
+    """What a shell says to a command, in a folder, and its exit code; `$?` is that of the command before."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("STOKER_", "SLURM_"))}
+    environment["PATH"] = f"{BIN}:{environment['PATH']}"
+    script = f"(exit {last_code}); {command}"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=180,
+    )
+    return done.stdout, done.returncode
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=name_of)
+def test_examples_say_what_the_page_says(page, folder_with):
+    text = blessed = page.read_text()
+    folder = folder_with(docs_examples.setups(text))
+    code, wrong = 0, []
+    for example in docs_examples.examples(text):
+        if isinstance(example, docs_examples.File):
+            (folder / example.name).write_text(example.text)
+            continue
+        actual, code = say(example.command, folder, code)
+        if not docs_examples.matches(example.expected, actual):
+            wrong.append(
+                f"{name_of(page)}:{example.line}: $ {example.command}\nthe page says:\n{example.expected}\nthe command says:\n{actual}"
+            )
+            if "…" not in example.expected:
+                blessed = docs_examples.with_output(blessed, example, actual)
+    if os.environ.get("STOKER_BLESS") and blessed != text:
+        page.write_text(blessed)
+    assert not wrong, "\n\n".join(wrong)
+
+
+def test_every_command_has_its_page_and_every_page_its_command(stoker):
+    overview = stoker("--help").out
+    commands = {
+        name.strip().replace(" ", "-") for name in re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", overview, re.MULTILINE)
+    }
+    pages = {page.stem for page in (REPOSITORY / "docs/commands").glob("*.md")} - {"README"}
+    assert commands
+    assert pages == commands
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    broken = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+    assert not broken
