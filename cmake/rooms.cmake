@@ -60,7 +60,7 @@ function(stoker_add_rooms)
     stoker_room(torch ROOMS data stage checkpoint net record job LIBRARIES libtorch::libtorch stoker::json)
   endif()
   stoker_room(cli ROOMS config format net slurm record job data checkpoint observe stage rank launch explain report
-              LIBRARIES stoker::cli11 stoker::json)
+              LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 
 function(stoker_add_programs)

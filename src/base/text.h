@@ -60,8 +60,8 @@ std::string format(std::string_view pattern, Args&&... args) {
   }
 }
 
-/// The same for a literal. Where a standard library has std::format, an argument of a type of std would make the
-/// call ambiguous; a literal's own type as parameter, and forwarding, make this the better match.
+/// The same for a literal. Where a standard library has std::format, an argument of a type of std would make
+/// the call ambiguous; a literal's own type as parameter, and forwarding, make this the better match.
 template <std::size_t N, typename... Args>
 std::string format(const char (&pattern)[N], Args&&... args) {
   return format(std::string_view(pattern), args...);

@@ -7,11 +7,16 @@
 
 namespace stoker::cli {
 
-// One line per command, and its declaration.
+// The commands, each in a file of its own: a declaration here and a line in the table below.
+int status(std::span<const std::string> words, Output& out);
+int logs(std::span<const std::string> words, Output& out);
 
 std::span<const CommandEntry> commands() {
-  static constexpr CommandEntry kNone{};
-  return {&kNone, 0};
+  static constexpr CommandEntry kCommands[] = {
+      {"status", "runs at a glance: state, progress, speed", status},
+      {"logs", "what the ranks of a run printed", logs},
+  };
+  return kCommands;
 }
 
 namespace {

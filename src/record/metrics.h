@@ -16,14 +16,20 @@
 
 namespace stoker::record {
 
-/// Columns of `metrics-<rank>.csv` as the trainer writes them, in this order. Times are seconds.
+/// Columns of `metrics-<rank>.csv` as the trainer writes them, in this order. `time` is the end of the step,
+/// Unix seconds; `step` counts from 1 over all epochs; `samples`, `loss`, `top1`, `top5` are this rank's own
+/// for the step, accuracies are fractions of 1. The *_s columns are seconds that exclude each other and add
+/// up to at most `step_s`: `data_s` is waiting for the loader, `communication_s` only what backward did not
+/// hide.
 inline constexpr std::string_view kStepColumns[] = {
     "time",   "epoch",     "step",       "samples",         "loss",        "top1",         "top5",  "lr",
     "data_s", "forward_s", "backward_s", "communication_s", "optimizer_s", "checkpoint_s", "step_s"};
-/// Columns of `epochs.csv`, written by rank 0.
-inline constexpr std::string_view kEpochColumns[] = {"epoch",      "step",     "train_loss",
-                                                     "train_top1", "val_loss", "val_top1",
-                                                     "val_top5",   "seconds",  "samples_per_s"};
+/// Columns of `epochs.csv`, written by rank 0 when an epoch and its validation are over: `step` is the last
+/// one of the epoch, train_* are means over its samples on all ranks, `seconds` is the epoch with its
+/// validation, of which `validation_s` is the latter. Values of a validation that was not held are nan.
+inline constexpr std::string_view kEpochColumns[] = {
+    "epoch",    "step",     "train_loss", "train_top1",    "val_loss",
+    "val_top1", "val_top5", "seconds",    "samples_per_s", "validation_s"};
 
 /// Appends rows to one CSV file.
 class MetricWriter {

@@ -1,0 +1,77 @@
+"""clang-tidy over every source that the libcxx preset compiles. A source that was clean is not looked at again until
+it, a header of ours that it includes, or the list of checks changes."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+from findings import Finding
+
+TIDY = "clang-tidy-19"
+PRESET = "libcxx"
+CACHE = Path("build/check-cache")
+
+
+@cache
+def included(path: Path) -> frozenset[Path]:
+    """Our own headers that this file includes, directly or not."""
+    found: set[Path] = set()
+    for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(), re.MULTILINE):
+        header = Path("src") / name
+        if header.exists() and header != path:
+            found |= {header} | included(header)
+    return frozenset(found)
+
+
+def key(path: Path) -> str:
+    """Changes when clang-tidy could say something else about the file."""
+    digest = hashlib.sha256(TIDY.encode())
+    for part in [Path(".clang-tidy"), path, *sorted(included(path))]:
+        digest.update(str(part).encode() + b"\0" + part.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def configure(build: Path) -> None:
+    """Makes compile_commands.json, or brings it up to date with the sources that came and went."""
+    if (build / "build.ninja").exists():
+        subprocess.run(["ninja", "-C", str(build), "build.ninja"], check=True, capture_output=True)
+    else:
+        subprocess.run(["cmake", "--preset", PRESET], check=True, capture_output=True)
+
+
+def compiled_sources(build: Path) -> Iterator[Path]:
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = Path(entry["file"])
+        if path.exists():
+            yield path.relative_to(Path.cwd())
+
+
+def tidy(path: Path, build: Path) -> list[Finding]:
+    command = ["nice", TIDY, "-p", str(build), "--quiet", "--warnings-as-errors=*", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    findings = []
+    for line in done.stdout.splitlines():
+        if match := re.match(r"(.+?):(\d+):\d+: (?:warning|error): (.*)", line):
+            findings.append(Finding(Path(os.path.relpath(match[1])), int(match[2]), match[3]))
+    if done.returncode != 0 and not findings:
+        findings.append(Finding(path, 1, f"{TIDY} exits with {done.returncode}: {done.stderr.strip()[-300:]}"))
+    return findings
+
+
+def check() -> Iterator[Finding]:
+    build = Path("build") / PRESET
+    configure(build)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    stale = {path: CACHE / key(path) for path in sorted(set(compiled_sources(build)))}
+    stale = {path: mark for path, mark in stale.items() if not mark.exists()}
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for mark, findings in zip(stale.values(), pool.map(lambda path: tidy(path, build), stale), strict=True):
+            if not findings:
+                mark.touch()
+            yield from findings

@@ -1,0 +1,92 @@
+// `stoker logs RUN`: docs/commands/logs.md
+#include <memory>
+
+#include <nlohmann/json.hpp>
+#include <re2/re2.h>
+
+#include "base/time.h"
+#include "cli/commands.h"
+#include "cli/runs.h"
+#include "observe/log_reader.h"
+#include "record/state.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Options {
+  RunChoice choice;
+  std::optional<std::int64_t> rank;
+  std::int64_t attempt = 0;
+  bool is_following = false;
+  std::string pattern;
+};
+
+Result<std::unique_ptr<RE2>> compile(const std::string& pattern) {
+  if (pattern.empty()) return std::unique_ptr<RE2>();
+  RE2::Options options;
+  options.set_log_errors(false);
+  auto regex = std::make_unique<RE2>(pattern, options);
+  if (!regex->ok()) return invalid("logs: --grep '{}': {}", printable(pattern), regex->error());
+  return regex;
+}
+
+// Prints until the end of the logs, or with --follow until the run has ended and all is printed.
+Status print(const record::RunFolder& run, observe::LogReader& reader, const observe::LineSink& sink,
+             bool is_following) {
+  for (;;) {
+    const bool is_over = !is_following || record::derive_state(run).state != record::State::running;
+    RETURN_IF_ERROR(reader.read_new(sink));
+    if (is_over) {
+      reader.finish(sink);
+      return {};
+    }
+    std::fflush(stdout);
+    RealClock().sleep(std::chrono::milliseconds(200));
+    if (stop_requested()) return cancelled("logs: interrupted");
+  }
+}
+
+Status show(const Options& o, Output& out) {
+  OK_OR_RETURN(regex, compile(o.pattern));
+  OK_OR_RETURN(run, find_run(o.choice));
+  OK_OR_RETURN(attempt, find_attempt(run, o.attempt));
+  OK_OR_RETURN(reader, observe::LogReader::open(attempt, static_cast<int>(o.rank.value_or(-1))));
+  nlohmann::ordered_json lines = nlohmann::ordered_json::array();
+  const bool has_prefix = !o.rank.has_value();
+  const observe::LineSink sink = [&](int rank, std::string_view line) {
+    if (regex && !RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *regex)) return;
+    if (out.is_json()) {
+      lines.push_back({{"rank", rank}, {"text", std::string(line)}});
+    } else if (has_prefix) {
+      out.raw(format("[{}] {}\n", rank, line));
+    } else {
+      out.raw(format("{}\n", line));
+    }
+  };
+  RETURN_IF_ERROR(print(run, reader, sink, o.is_following));
+  const nlohmann::ordered_json value = {{"run", run.id()}, {"attempt", attempt.number()}, {"lines", lines}};
+  if (out.is_json()) out.json(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return {};
+}
+
+}  // namespace
+
+int logs(std::span<const std::string> words, Output& out) {
+  Options o;
+  Arguments arguments("logs", "Shows what the ranks of a run printed.");
+  add_run_choice(arguments, &o.choice);
+  arguments.option("--rank", &o.rank, "N", "only this rank, its lines without a prefix");
+  arguments.option("--attempt", &o.attempt, "N", "which attempt; 0 is the last");
+  arguments.flag("-f,--follow", &o.is_following, "go on until the run ends");
+  arguments.option("--grep", &o.pattern, "PATTERN", "only lines that match this regular expression (RE2)");
+  arguments.example("stoker logs last --rank 0");
+  arguments.example("stoker logs last --grep 'loss [0-9.]+'");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  if (o.rank && *o.rank < 0) return out.fail(invalid("logs: --rank {}: ranks are counted from 0", *o.rank));
+  if (o.attempt < 0) return out.fail(invalid("logs: --attempt {}: attempts are counted from 1", o.attempt));
+  install_stop_signals();
+  const Status status = show(o, out);
+  return status.ok() ? exit_code::kOk : out.fail(status);
+}
+
+}  // namespace stoker::cli
