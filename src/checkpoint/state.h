@@ -40,9 +40,16 @@ class State {
   Result<std::string> text(std::string_view name) const;
   Result<Bytes> bytes(std::string_view name) const;
 
+  /// As a JSON object; parse() gives the same state back.
+  std::string to_json() const;
+  /// Corrupt "<subject>: ..." when the text is not what to_json() writes.
+  static Result<State> parse(std::string_view subject, std::string_view json);
+
   bool operator==(const State&) const = default;
 
  private:
+  Result<Value> find(std::string_view name) const;
+
   std::map<std::string, Value, std::less<>> values_;
 };
 
