@@ -1,0 +1,48 @@
+#include "checkpoint/layout.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::checkpoint {
+namespace {
+
+TEST(Layout, a_step_has_exactly_one_name) {
+  EXPECT_EQ(step_folder_name(Step{200}), "step-200");
+  EXPECT_EQ(step_of_folder("step-200"), Step{200});
+  EXPECT_EQ(step_of_folder("step-0"), Step{0});
+  for (const char* name : {"step-", "step-007", "step--1", "step-1x", "step-1.tmp", "Step-1", ".step-1",
+                           "step-99999999999999999999"}) {
+    EXPECT_EQ(step_of_folder(name), std::nullopt) << name;
+  }
+}
+
+TEST(Layout, folders_that_do_not_count_are_hidden_and_tell_their_step) {
+  EXPECT_EQ(pending_folder_name(Step{200}, "2", 7), ".step-200.2.7");
+  EXPECT_EQ(hidden_folder(".step-200.2.7")->step, Step{200});
+  EXPECT_FALSE(hidden_folder(".step-200.2.7")->is_removed);
+  EXPECT_TRUE(hidden_folder(removed_folder_name(Step{3}))->is_removed);
+  for (const char* name : {"step-200", ".step-200", ".step-x.1.2", ".other", ".step-02.1.2"}) {
+    EXPECT_FALSE(hidden_folder(name)) << name;
+  }
+}
+
+TEST(Layout, files_are_named_as_pytorch_names_shards) {
+  EXPECT_EQ(shard_path(Part::model, Rank{0}), "model/shard-00001-model-00001-of-00001.safetensors");
+  EXPECT_EQ(shard_path(Part::optimizer, Rank{41}), "optimizer/shard-00042-optimizer-00001-of-00001.safetensors");
+  EXPECT_EQ(part_of_path(shard_path(Part::optimizer, Rank{1})), Part::optimizer);
+}
+
+TEST(Layout, a_path_that_leads_elsewhere_has_no_part) {
+  for (const char* path : {"../model/shard-1.safetensors", "model/../shard-1.safetensors", "model/x/shard-1.safetensors",
+                           "/model/shard-1.safetensors", "model/shard-1", "model/other.safetensors", ""}) {
+    EXPECT_EQ(part_of_path(path), std::nullopt) << path;
+  }
+}
+
+TEST(Layout, a_plain_word_holds_no_dot_or_slash) {
+  EXPECT_TRUE(is_plain_word("2026-11-21_a"));
+  for (const char* text : {"", "a.b", "a/b", "..", "a b"}) EXPECT_FALSE(is_plain_word(text)) << text;
+  EXPECT_FALSE(is_plain_word(std::string(65, 'a')));
+}
+
+}  // namespace
+}  // namespace stoker::checkpoint
