@@ -224,6 +224,10 @@ std::optional<std::uint64_t> tensor_bytes(DType dtype, const Shape& shape) {
   return is_empty ? 0 : bytes;
 }
 
+std::string json_text(std::string_view text) {
+  return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view subject, std::span<const std::byte> start,
                                                    std::uint64_t file_bytes) {
   if (file_bytes < kLengthBytes || start.size() < kLengthBytes) return too_short(subject, file_bytes);
@@ -288,10 +292,6 @@ Status check_metadata(const std::map<std::string, std::string>& metadata) {
     }
   }
   return {};
-}
-
-std::string json_text(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // Written by hand: the library's ordered object searches all keys for each new one.

@@ -1,0 +1,91 @@
+#include "checkpoint/lease.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "checkpoint/json_fields.h"
+#include "checkpoint/layout.h"
+
+namespace stoker::checkpoint {
+
+namespace {
+
+constexpr std::chrono::hours kWithoutLease(1);
+// Clocks of two machines differ, and a writer notices its deadline a little late.
+constexpr std::chrono::minutes kSlack(2);
+
+std::string this_boot() {
+  const auto boot = read_pseudo_file("/proc/sys/kernel/random/boot_id");
+  std::error_code error;
+  const Path space = std::filesystem::read_symlink("/proc/self/ns/pid", error);
+  return format("{} {}", boot.ok() ? trim(*boot) : "unknown", space);
+}
+
+// Field 22 of /proc/<pid>/stat, counted behind the name, which may hold blanks and brackets. 0: no such process.
+std::uint64_t start_of(std::int64_t pid) {
+  const auto stat = read_pseudo_file(format("/proc/{}/stat", pid));
+  if (!stat.ok()) return 0;
+  const std::size_t name_end = stat->rfind(')');
+  if (name_end == std::string::npos) return 0;
+  const std::vector<std::string_view> fields = split(trim(std::string_view(*stat).substr(name_end + 1)), ' ');
+  // A zombie writes nothing any more.
+  if (fields.size() < 20 || fields[0] == "Z" || fields[0] == "X") return 0;
+  std::uint64_t started = 0;
+  return parse_number(fields[19], &started) ? started : 0;
+}
+
+}  // namespace
+
+Lease make_lease(WorldSize world_size, Duration limit, WallTime now) {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::int64_t pid = ::getpid();
+  return {this_boot(), printable(host), pid, start_of(pid), world_size, unix_seconds(now) + Seconds(limit).count()};
+}
+
+std::string lease_text(const Lease& lease) {
+  const nlohmann::ordered_json json{{"boot", lease.boot},       {"host", lease.host},
+                                    {"pid", lease.pid},         {"started", lease.started},
+                                    {"world_size", lease.world_size.value}, {"expires", lease.expires}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+Result<Lease> parse_lease(std::string_view subject, std::string_view text) {
+  JsonText json(subject, text);
+  Fields fields = json.fields();
+  Lease lease;
+  lease.boot = fields.text("boot");
+  lease.host = fields.text("host");
+  lease.pid = fields.integer("pid");
+  lease.started = fields.natural("started");
+  const std::int64_t ranks = fields.integer("world_size");
+  lease.expires = fields.number("expires");
+  if (ranks < 1 || ranks > 1 << 24) fields.fail("world_size is out of range");
+  if (!fields.ok()) return fields.status();
+  lease.world_size = WorldSize{static_cast<int>(ranks)};
+  return lease;
+}
+
+bool is_alive(const Lease& lease, WallTime now) {
+  if (unix_seconds(now) > lease.expires + Seconds(kSlack).count()) return false;
+  if (lease.boot != this_boot()) return true;
+  return lease.started != 0 && start_of(lease.pid) == lease.started;
+}
+
+bool is_pending_alive(const Path& folder, WallTime now) {
+  const auto text = read_file(folder / kLeaseName, 64_KiB);
+  if (text.ok()) {
+    const auto lease = parse_lease("lease", *text);
+    if (lease.ok()) return is_alive(*lease, now);
+  }
+  struct stat info{};
+  if (::stat(folder.c_str(), &info) != 0) return false;
+  const double idle = unix_seconds(now) - static_cast<double>(info.st_mtim.tv_sec);
+  return idle < Seconds(kWithoutLease).count();
+}
+
+}  // namespace stoker::checkpoint

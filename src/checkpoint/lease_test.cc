@@ -1,0 +1,71 @@
+#include "checkpoint/lease.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "checkpoint/layout.h"
+
+namespace stoker::checkpoint {
+namespace {
+
+using namespace std::chrono_literals;
+
+const WallTime kNow = RealClock().wall();
+
+TEST(Lease, reads_back) {
+  const Lease lease = make_lease(WorldSize{4}, 10min, kNow);
+  const auto back = parse_lease("l", lease_text(lease));
+  ASSERT_TRUE(back.ok()) << back.error().to_string();
+  EXPECT_EQ(*back, lease);
+  EXPECT_EQ(parse_lease("l", "{}").error().to_string(), "l: 'boot' is missing");
+  EXPECT_EQ(parse_lease("l", "").error().to_string(), "l: is not a JSON object");
+}
+
+TEST(Lease, ends_with_its_process_or_its_time) {
+  const Lease mine = make_lease(WorldSize{1}, 10min, kNow);
+  EXPECT_TRUE(is_alive(mine, kNow));
+  EXPECT_FALSE(is_alive(mine, kNow + 13min));
+  Lease reused = mine;
+  ++reused.started;
+  EXPECT_FALSE(is_alive(reused, kNow));
+  Lease elsewhere = reused;
+  elsewhere.boot = "another machine";
+  EXPECT_TRUE(is_alive(elsewhere, kNow));
+  EXPECT_FALSE(is_alive(elsewhere, kNow + 13min));
+}
+
+TEST(Lease, of_a_killed_process_is_over_at_once) {
+  Pipe pipe = std::move(*Pipe::create());
+  const pid_t pid = ::fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    const std::string text = lease_text(make_lease(WorldSize{1}, 10min, kNow));
+    (void)!::write(pipe.write.get(), text.data(), text.size());
+    ::pause();
+    ::_exit(0);
+  }
+  char buffer[4096];
+  const ssize_t n = ::read(pipe.read.get(), buffer, sizeof buffer);
+  ASSERT_GT(n, 0);
+  const auto lease = parse_lease("l", std::string_view(buffer, static_cast<std::size_t>(n)));
+  ASSERT_TRUE(lease.ok());
+  EXPECT_TRUE(is_alive(*lease, kNow));
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  EXPECT_FALSE(is_alive(*lease, kNow));
+}
+
+TEST(Lease, a_folder_without_one_is_believed_for_an_hour) {
+  const TempDirectory folder;
+  EXPECT_TRUE(is_pending_alive(folder.path(), kNow));
+  EXPECT_FALSE(is_pending_alive(folder.path(), kNow + 61min));
+  ASSERT_TRUE(write_file(folder / kLeaseName, "{torn").ok());
+  EXPECT_TRUE(is_pending_alive(folder.path(), kNow));
+  EXPECT_FALSE(is_pending_alive(folder / "none", kNow));
+}
+
+}  // namespace
+}  // namespace stoker::checkpoint

@@ -1,0 +1,30 @@
+#include "checkpoint/save/page_buffer.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+
+#include "base/bytes.h"
+
+namespace stoker::checkpoint {
+
+Result<PageBuffer> PageBuffer::create(std::size_t bytes) {
+  PageBuffer buffer;
+  const std::size_t size = whole_pages(bytes);
+  if (size == 0) return buffer;
+  void* address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) {
+    return unavailable("checkpoint: no memory for a copy of {} to write from", rounded(ByteCount{size}));
+  }
+  // Huge pages where the system gives them: fewer faults now and fewer misses in each copy.
+  ::madvise(address, size, MADV_HUGEPAGE);
+  std::memset(address, 0, size);
+  buffer.bytes_ = {static_cast<std::byte*>(address), size};
+  return buffer;
+}
+
+PageBuffer::~PageBuffer() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+}  // namespace stoker::checkpoint

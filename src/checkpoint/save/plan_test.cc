@@ -1,0 +1,130 @@
+#include "checkpoint/save/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stoker::checkpoint {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+TensorInfo rows(std::int64_t n, std::int64_t bytes_each) { return {"t", DType::u8, {n, bytes_each}}; }
+
+std::uint64_t bytes(const std::vector<TensorInfo>& tensors, const std::vector<Slice>& slices) {
+  std::uint64_t sum = 0;
+  for (const Slice& slice : slices) {
+    const Shape& shape = tensors[slice.tensor].shape;
+    sum += static_cast<std::uint64_t>(shape.empty() ? 1 : slice.rows * shape[1]);
+  }
+  return sum;
+}
+
+TEST(Plan, a_tensor_is_split_by_rows_into_equal_shares) {
+  const std::vector<TensorInfo> tensors = {rows(10, kMiB)};
+  EXPECT_THAT(share_of(tensors, 0, Rank{0}, WorldSize{1}), ElementsAre(Slice{0, 0, 10}));
+  EXPECT_THAT(share_of(tensors, 0, Rank{0}, WorldSize{3}), ElementsAre(Slice{0, 0, 3}));
+  EXPECT_THAT(share_of(tensors, 0, Rank{1}, WorldSize{3}), ElementsAre(Slice{0, 3, 4}));
+  EXPECT_THAT(share_of(tensors, 0, Rank{2}, WorldSize{3}), ElementsAre(Slice{0, 7, 3}));
+}
+
+TEST(Plan, small_tensors_and_those_of_one_row_stay_whole) {
+  const std::vector<TensorInfo> tensors = {rows(4, 100), {"s", DType::u8, {}}, rows(1, 10 * kMiB), rows(4, 100)};
+  EXPECT_THAT(share_of(tensors, 0, Rank{0}, WorldSize{2}), ElementsAre(Slice{0, 0, 4}, Slice{1, 0, 1}));
+  EXPECT_THAT(share_of(tensors, 0, Rank{1}, WorldSize{2}), ElementsAre(Slice{2, 0, 1}, Slice{3, 0, 4}));
+}
+
+TEST(Plan, what_rank_zero_holds_goes_to_it_and_the_others_carry_the_rest) {
+  const std::vector<TensorInfo> tensors = {rows(4, kMiB), rows(4, kMiB)};
+  EXPECT_THAT(share_of(tensors, 1, Rank{0}, WorldSize{3}), ElementsAre(Slice{0, 0, 4}));
+  EXPECT_THAT(share_of(tensors, 1, Rank{1}, WorldSize{3}), ElementsAre(Slice{1, 0, 2}));
+  EXPECT_THAT(share_of(tensors, 1, Rank{2}, WorldSize{3}), ElementsAre(Slice{1, 2, 2}));
+}
+
+TEST(Plan, held_tensors_without_bytes_still_belong_to_rank_zero) {
+  const std::vector<TensorInfo> tensors = {rows(0, 5), rows(100, kMiB)};
+  EXPECT_THAT(share_of(tensors, 1, Rank{0}, WorldSize{2}), ElementsAre(Slice{0, 0, 0}, Slice{1, 0, 50}));
+}
+
+TEST(Plan, more_ranks_than_rows_leave_some_with_nothing) {
+  const std::vector<TensorInfo> tensors = {rows(2, kMiB)};
+  EXPECT_THAT(share_of(tensors, 0, Rank{1}, WorldSize{8}), ElementsAre(Slice{0, 0, 1}));
+  EXPECT_THAT(share_of(tensors, 0, Rank{5}, WorldSize{8}), ElementsAre(Slice{0, 1, 1}));
+  int idle = 0;
+  for (int r = 0; r < 8; ++r) idle += share_of(tensors, 0, Rank{r}, WorldSize{8}).empty() ? 1 : 0;
+  EXPECT_EQ(idle, 6);
+}
+
+TEST(Plan, nothing_to_write_is_nobodys_share) {
+  EXPECT_THAT(share_of({}, 0, Rank{0}, WorldSize{2}), IsEmpty());
+  const std::vector<TensorInfo> empty = {rows(0, 3), rows(0, 3)};
+  EXPECT_THAT(share_of(empty, 0, Rank{0}, WorldSize{2}), ElementsAre(Slice{0, 0, 0}, Slice{1, 0, 0}));
+  EXPECT_THAT(share_of(empty, 0, Rank{1}, WorldSize{2}), IsEmpty());
+}
+
+// Over many lists and world sizes: every row once, held tensors on rank 0, shares within one row or small tensor.
+TEST(Plan, shares_cover_every_row_once_and_are_balanced) {
+  std::uint64_t random = 1;
+  const auto next = [&](std::uint64_t below) {
+    random = random * 6364136223846793005ull + 1442695040888963407ull;
+    return static_cast<std::int64_t>((random >> 33) % below);
+  };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<TensorInfo> tensors;
+    for (std::int64_t i = next(12); i >= 0; --i) tensors.push_back(rows(next(40), next(20000)));
+    const std::size_t held = static_cast<std::size_t>(next(3));
+    const int world = static_cast<int>(1 + next(7));
+    std::vector<std::int64_t> next_row(tensors.size(), 0);
+    std::vector<int> pieces(tensors.size(), 0);
+    std::uint64_t total = 0;
+    for (const TensorInfo& t : tensors) total += static_cast<std::uint64_t>(t.shape[0] * t.shape[1]);
+    for (int r = 0; r < world; ++r) {
+      const std::vector<Slice> mine = share_of(tensors, held, Rank{r}, WorldSize{world});
+      for (const Slice& slice : mine) {
+        EXPECT_EQ(slice.first_row, next_row[slice.tensor]);
+        EXPECT_TRUE(slice.tensor >= held || r == 0);
+        next_row[slice.tensor] += slice.rows;
+        ++pieces[slice.tensor];
+      }
+      if (held != 0) continue;
+      EXPECT_LE(bytes(tensors, mine), total / static_cast<std::uint64_t>(world) + kWholeBelow + 20000);
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      EXPECT_EQ(next_row[i], tensors[i].shape[0]) << round;
+      EXPECT_GE(pieces[i], 1) << round;
+    }
+  }
+}
+
+TEST(Plan, ranks_with_the_same_tensors_have_the_same_layout) {
+  const std::byte data[16] = {};
+  Contents contents;
+  contents.parameters = {{"w", DType::f32, {2, 2}, data}};
+  const auto zero = plan_save(contents, Rank{0}, WorldSize{2});
+  const auto one = plan_save(contents, Rank{1}, WorldSize{2});
+  EXPECT_EQ(zero->layout, one->layout);
+  EXPECT_EQ(zero->parts[0].bytes + one->parts[0].bytes, 16u);
+  contents.parameters[0].shape = {4, 1};
+  EXPECT_NE(plan_save(contents, Rank{0}, WorldSize{2})->layout, zero->layout);
+}
+
+TEST(Plan, tensors_that_cannot_be_stored_are_named) {
+  const std::byte data[16] = {};
+  const auto problem = [&](std::vector<TensorView> parameters) {
+    Contents contents;
+    contents.parameters = std::move(parameters);
+    const auto plan = plan_save(contents, Rank{0}, WorldSize{1});
+    return plan.ok() ? "ok" : plan.error().to_string();
+  };
+  const TensorView good{"w", DType::f32, {4}, data};
+  EXPECT_EQ(problem({good}), "ok");
+  EXPECT_EQ(problem({good, good}), "checkpoint: tensor 'w' appears twice");
+  EXPECT_EQ(problem({{"", DType::f32, {4}, data}}), "checkpoint: tensor '': name is empty or not plain text");
+  EXPECT_EQ(problem({{"w", DType::f32, {5}, data}}), "checkpoint: tensor 'w': has 16 bytes, shape and dtype need 20");
+  EXPECT_EQ(problem({{"w", DType::f32, {-1}, data}}), "checkpoint: tensor 'w': shape is negative or too large");
+}
+
+}  // namespace
+}  // namespace stoker::checkpoint

@@ -1,0 +1,159 @@
+#include "checkpoint/save/shard_writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <map>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "checkpoint/save/page_buffer.h"
+
+namespace stoker::checkpoint {
+
+namespace {
+
+Shape shape_of(const TensorInfo& tensor, const Slice& slice) {
+  Shape shape = tensor.shape;
+  if (!shape.empty()) shape[0] = slice.rows;
+  return shape;
+}
+
+// {"name":{"saved_offsets":[row,0,...]},...}: PyTorch's reader wants every tensor of the file in it.
+std::string sharding_info(const PartPlan& part) {
+  std::string text = "{";
+  for (const Slice& slice : part.mine) {
+    const TensorInfo& tensor = part.tensors[slice.tensor];
+    if (text.size() > 1) text += ',';
+    text += formats::json_text(tensor.name) + ":{\"saved_offsets\":[";
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+      text += i == 0 ? std::to_string(slice.first_row) : ",0";
+    }
+    text += "]}";
+  }
+  return text + "}";
+}
+
+// Asks the kernel to write past its cache, which training data has better use for.
+bool set_direct(const File& file, bool on) {
+  const int flags = ::fcntl(file.fd(), F_GETFL);
+  return flags >= 0 && ::fcntl(file.fd(), F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+// Writes whole pages directly, or through the cache from the moment the filesystem refuses.
+class PageWriter {
+ public:
+  explicit PageWriter(File& file) : file_(file), is_direct_(set_direct(file, true)) {}
+
+  Status write(std::uint64_t offset, std::span<const std::byte> pages) {
+    if (is_direct_) {
+      // A first refusal comes before anything is written: EINVAL is about alignment or support, not about data.
+      const ssize_t n = ::pwrite(file_.fd(), pages.data(), pages.size(), static_cast<off_t>(offset));
+      if (n == static_cast<ssize_t>(pages.size())) return {};
+      if (n < 0 && errno != EINVAL && errno != EINTR) return posix_error(printable(file_.path().string()), errno);
+      is_direct_ = false;
+      if (!set_direct(file_, false)) return posix_error(printable(file_.path().string()), errno);
+    }
+    return file_.write_at(offset, pages);
+  }
+
+ private:
+  File& file_;
+  bool is_direct_;
+};
+
+// The CRC-32C of each block of header and data laid end to end.
+class BlockSums {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const std::size_t n = std::min<std::size_t>(bytes.size(), kBlockBytes - filled_);
+      crc_ = crc32c(bytes.first(n), crc_);
+      filled_ += n;
+      bytes = bytes.subspan(n);
+      if (filled_ == kBlockBytes) end_block();
+    }
+  }
+  std::vector<std::uint32_t> finish() {
+    if (filled_ != 0) end_block();
+    return std::move(sums_);
+  }
+
+ private:
+  void end_block() {
+    sums_.push_back(crc_);
+    crc_ = 0;
+    filled_ = 0;
+  }
+  std::vector<std::uint32_t> sums_;
+  std::uint32_t crc_ = 0;
+  std::uint64_t filled_ = 0;
+};
+
+Status write_all(File& file, std::string_view header, std::span<const std::byte> data, const StopToken& stop,
+                 BlockSums& sums) {
+  const std::uint64_t size = header.size() + data.size();
+  RETURN_IF_ERROR(file.reserve(size));
+  OK_OR_RETURN(head, PageBuffer::create(header.size()));
+  std::memcpy(head.bytes().data(), header.data(), header.size());
+  PageWriter writer(file);
+  RETURN_IF_ERROR(writer.write(0, head.bytes()));
+  sums.add(head.bytes());
+  constexpr std::size_t kPerCall = 16 << 20;
+  for (std::size_t done = 0; done < data.size(); done += kPerCall) {
+    if (stop.stop_requested()) return cancelled("{}: stopped while writing", printable(file.path().string()));
+    const std::size_t n = std::min(kPerCall, data.size() - done);
+    const std::span pages(data.data() + done, whole_pages(n));
+    RETURN_IF_ERROR(writer.write(header.size() + done, pages));
+    sums.add(data.subspan(done, n));
+  }
+  RETURN_IF_ERROR(file.truncate(size));  // the last page was written whole
+  RETURN_IF_ERROR(file.sync());
+  return file.close();
+}
+
+}  // namespace
+
+Result<ShardPlan> plan_shard(const PartPlan& part, std::string_view save) {
+  std::vector<formats::SafetensorsEntry> entries;
+  std::map<std::string_view, std::size_t> slices;
+  for (std::size_t i = 0; i < part.mine.size(); ++i) {
+    const TensorInfo& tensor = part.tensors[part.mine[i].tensor];
+    entries.push_back({tensor.name, tensor.dtype, shape_of(tensor, part.mine[i]), 0, 0});
+    slices.emplace(tensor.name, i);
+  }
+  OK_OR_RETURN(file, formats::plan_safetensors(std::move(entries), {{"DCP_SHARDING_INFO", sharding_info(part)},
+                                                                    {"DCP_VERSION", "1.0"},
+                                                                    {"format", "pt"},
+                                                                    {"stoker_save", std::string(save)}}));
+  ShardPlan plan{std::move(file), {}};
+  for (const auto& entry : plan.file.header.entries) plan.order.push_back(slices.at(entry.name));
+  return plan;
+}
+
+std::vector<Piece> pieces_of(const ShardPlan& shard, const PartPlan& part) {
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < shard.order.size(); ++i) {
+    const formats::SafetensorsEntry& entry = shard.file.header.entries[i];
+    pieces.push_back({entry.name, entry.dtype, entry.shape, part.mine[shard.order[i]].first_row, entry.begin,
+                      entry.end});
+  }
+  return pieces;
+}
+
+Result<std::vector<std::uint32_t>> write_shard(const Path& path, std::string_view header,
+                                               std::span<const std::byte> data, const StopToken& stop) {
+  const Path part = path.string() + ".part";
+  OK_OR_RETURN(file, File::create_new(part));
+  BlockSums sums;
+  Status status = write_all(file, header, data, stop, sums);
+  if (status.ok()) status = rename_path(part, path);
+  if (!status.ok()) {
+    (void)remove_file(part);
+    return status;
+  }
+  return sums.finish();
+}
+
+}  // namespace stoker::checkpoint
