@@ -3,6 +3,7 @@
 // module and, for listing (catalog.h), the command. Layout on disk: docs/formats/checkpoint.md.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,18 @@ struct Contents {
   State hyper_parameters;
 };
 
+/// The points of the protocol (save/commit.cc) that one rank passes while it saves a step.
+enum class CommitPoint {
+  pending_made,      ///< 1
+  files_written,     ///< 2 and 3
+  ready_told,        ///< 4
+  all_ready,         ///< 5, rank 0
+  manifest_written,  ///< 6, rank 0
+  published,         ///< 7, rank 0: the step exists
+  parent_synced,     ///< 8, rank 0
+  pruned,            ///< 9, rank 0
+};
+
 /// Where and how a Saver writes. The same on every rank but for `rank`.
 struct SaverOptions {
   Path directory;  ///< made if missing; belongs to one run
@@ -47,6 +60,8 @@ struct SaverOptions {
   /// How long one save may take from the call to its commit, over all ranks. A rank that is missing then is
   /// named.
   Duration limit = std::chrono::minutes(10);
+  /// Called on the writer thread after each point; may be empty. For tests and traces.
+  std::function<void(CommitPoint)> observe;
 };
 
 /// Figures of the last committed step, for the trainer's metrics.
@@ -79,7 +94,8 @@ class Saver {
 
   /// Blocks until every step handed over is published or has failed; returns the first error not told yet.
   Status wait(Deadline deadline);
-  /// wait(), then ends the writer thread. Call it before leaving: the last step is safe only after it.
+  /// wait(), then ends the writer thread; a step still in flight at the deadline is given up. Call it before
+  /// leaving: the last step is safe only after it.
   Status finish(Deadline deadline);
 
   /// Figures of the last published step, or nothing yet.

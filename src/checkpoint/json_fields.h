@@ -1,6 +1,6 @@
-// Reads members of a JSON object strictly: the kind must be the one asked for, and the first thing wrong is kept.
-// Used by this room for what it wrote itself: manifests, markers, leases. The JSON library stays in the source.
-// Thread-compatible; a Fields views the JsonText it came from.
+// Reads members of a JSON object strictly: the kind must be the one asked for, and the first thing wrong is
+// kept. Used by this room for what it wrote itself: manifests, markers, leases. The JSON library stays in the
+// source. Thread-compatible; a Fields views the JsonText it came from.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,9 @@ std::optional<Step> parse_step(std::string_view digits) {
   return Step{n};
 }
 
-std::string rank_file(Rank rank, std::string_view suffix) { return format("rank-{:04}.{}", rank.value, suffix); }
+std::string rank_file(Rank rank, std::string_view suffix) {
+  return format("rank-{:04}.{}", rank.value, suffix);
+}
 
 }  // namespace
 
@@ -49,7 +51,8 @@ std::optional<HiddenFolder> hidden_folder(std::string_view name) {
 }
 
 std::string shard_path(Part part, Rank rank) {
-  return format("{}/shard-{:05}-{}-00001-of-00001{}", to_text(part), rank.value + 1, to_text(part), kTensorSuffix);
+  return format("{}/shard-{:05}-{}-00001-of-00001{}", to_text(part), rank.value + 1, to_text(part),
+                kTensorSuffix);
 }
 
 std::optional<Part> part_of_path(std::string_view path) {

@@ -1,5 +1,5 @@
-// Names inside a checkpoint directory: step folders, pending folders, the files of a step. One place knows them;
-// docs/formats/checkpoint.md describes them. Thread-safe: no state.
+// Names inside a checkpoint directory: step folders, pending folders, the files of a step. One place knows
+// them; docs/formats/checkpoint.md describes them. Thread-safe: no state.
 #pragma once
 
 #include <array>
@@ -41,7 +41,8 @@ std::optional<HiddenFolder> hidden_folder(std::string_view name);
 
 /// "model/shard-00001-model-00001-of-00001.safetensors" for rank 0: PyTorch counts shards from 1.
 std::string shard_path(Part part, Rank rank);
-/// The part of a path of that form, or nothing: for paths read from a manifest, which must not lead elsewhere.
+/// The part of a path of that form, or nothing: for paths read from a manifest, which must not lead
+/// elsewhere.
 std::optional<Part> part_of_path(std::string_view path);
 
 /// "rank-0001.ready" and "rank-0001.failed": how ranks tell rank 0 and each other.

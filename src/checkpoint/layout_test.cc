@@ -27,13 +27,15 @@ TEST(Layout, folders_that_do_not_count_are_hidden_and_tell_their_step) {
 
 TEST(Layout, files_are_named_as_pytorch_names_shards) {
   EXPECT_EQ(shard_path(Part::model, Rank{0}), "model/shard-00001-model-00001-of-00001.safetensors");
-  EXPECT_EQ(shard_path(Part::optimizer, Rank{41}), "optimizer/shard-00042-optimizer-00001-of-00001.safetensors");
+  EXPECT_EQ(shard_path(Part::optimizer, Rank{41}),
+            "optimizer/shard-00042-optimizer-00001-of-00001.safetensors");
   EXPECT_EQ(part_of_path(shard_path(Part::optimizer, Rank{1})), Part::optimizer);
 }
 
 TEST(Layout, a_path_that_leads_elsewhere_has_no_part) {
-  for (const char* path : {"../model/shard-1.safetensors", "model/../shard-1.safetensors", "model/x/shard-1.safetensors",
-                           "/model/shard-1.safetensors", "model/shard-1", "model/other.safetensors", ""}) {
+  for (const char* path :
+       {"../model/shard-1.safetensors", "model/../shard-1.safetensors", "model/x/shard-1.safetensors",
+        "/model/shard-1.safetensors", "model/shard-1", "model/other.safetensors", ""}) {
     EXPECT_EQ(part_of_path(path), std::nullopt) << path;
   }
 }

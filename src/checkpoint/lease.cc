@@ -25,7 +25,8 @@ std::string this_boot() {
   return format("{} {}", boot.ok() ? trim(*boot) : "unknown", space);
 }
 
-// Field 22 of /proc/<pid>/stat, counted behind the name, which may hold blanks and brackets. 0: no such process.
+// Field 22 of /proc/<pid>/stat, counted behind the name, which may hold blanks and brackets. 0: no such
+// process.
 std::uint64_t start_of(std::int64_t pid) {
   const auto stat = read_pseudo_file(format("/proc/{}/stat", pid));
   if (!stat.ok()) return 0;
@@ -44,13 +45,17 @@ Lease make_lease(WorldSize world_size, Duration limit, WallTime now) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   const std::int64_t pid = ::getpid();
-  return {this_boot(), printable(host), pid, start_of(pid), world_size, unix_seconds(now) + Seconds(limit).count()};
+  return {this_boot(),   printable(host), pid,
+          start_of(pid), world_size,      unix_seconds(now) + Seconds(limit).count()};
 }
 
 std::string lease_text(const Lease& lease) {
-  const nlohmann::ordered_json json{{"boot", lease.boot},       {"host", lease.host},
-                                    {"pid", lease.pid},         {"started", lease.started},
-                                    {"world_size", lease.world_size.value}, {"expires", lease.expires}};
+  const nlohmann::ordered_json json{{"boot", lease.boot},
+                                    {"host", lease.host},
+                                    {"pid", lease.pid},
+                                    {"started", lease.started},
+                                    {"world_size", lease.world_size.value},
+                                    {"expires", lease.expires}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

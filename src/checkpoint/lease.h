@@ -1,5 +1,6 @@
-// Tells a step folder that is being written from one whose writer died. Rank 0 leaves a lease in the pending folder;
-// whoever finds it later asks whether that process can still be at work. Used by Saver, list and prune.
+// Tells a step folder that is being written from one whose writer died. Rank 0 leaves a lease in the pending
+// folder; whoever finds it later asks whether that process can still be at work. Used by Saver, list and
+// prune.
 #pragma once
 
 #include "base/status.h"
@@ -11,8 +12,8 @@ namespace stoker::checkpoint {
 
 /// Who writes a pending folder.
 struct Lease {
-  std::string boot;     ///< identifies the machine's boot and the process namespace
-  std::string host;     ///< for people
+  std::string boot;  ///< identifies the machine's boot and the process namespace
+  std::string host;  ///< for people
   std::int64_t pid = 0;
   std::uint64_t started = 0;  ///< in clock ticks since boot: a pid may be used again
   WorldSize world_size{1};
@@ -27,12 +28,12 @@ Lease make_lease(WorldSize world_size, Duration limit, WallTime now);
 std::string lease_text(const Lease& lease);
 Result<Lease> parse_lease(std::string_view subject, std::string_view text);
 
-/// Whether a process can still be writing: the one of this machine is looked up, one elsewhere is believed until
-/// its lease is over.
+/// Whether a process can still be writing: the one of this machine is looked up, one elsewhere is believed
+/// until its lease is over.
 bool is_alive(const Lease& lease, WallTime now);
 
-/// The same of a pending folder. Without a readable lease (its writer died before or while writing it) the folder
-/// counts as alive for an hour from its last change.
+/// The same of a pending folder. Without a readable lease (its writer died before or while writing it) the
+/// folder counts as alive for an hour from its last change.
 bool is_pending_alive(const Path& folder, WallTime now);
 
 }  // namespace stoker::checkpoint

@@ -1,8 +1,9 @@
 #include "checkpoint/lease.h"
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "base/process.h"

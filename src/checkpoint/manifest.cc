@@ -36,8 +36,10 @@ std::string dump(const Json& json) {
 Json state_json(const State& state) { return Json::parse(state.to_json()); }
 
 Json piece_json(const Piece& piece) {
-  return Json{{"name", piece.name},           {"dtype", to_text(piece.dtype)},
-              {"shape", piece.shape},         {"first_row", piece.first_row},
+  return Json{{"name", piece.name},
+              {"dtype", to_text(piece.dtype)},
+              {"shape", piece.shape},
+              {"first_row", piece.first_row},
               {"data", {piece.begin, piece.end}}};
 }
 
@@ -46,12 +48,9 @@ Json file_json(const ShardFile& file) {
   for (const std::uint32_t crc : file.blocks) blocks += checksum_text(crc);
   Json pieces = Json::array();
   for (const Piece& piece : file.pieces) pieces.push_back(piece_json(piece));
-  return Json{{"path", file.path},
-              {"rank", file.rank.value},
-              {"bytes", file.bytes},
-              {"header_bytes", file.header_bytes},
-              {"crc32c", blocks},
-              {"pieces", std::move(pieces)}};
+  return Json{{"path", file.path},   {"rank", file.rank.value},
+              {"bytes", file.bytes}, {"header_bytes", file.header_bytes},
+              {"crc32c", blocks},    {"pieces", std::move(pieces)}};
 }
 
 Json tensor_json(const TensorInfo& tensor) {
@@ -187,7 +186,8 @@ Status check_rows(const std::string& where, const TensorInfo& tensor, std::vecto
     if (rows[i].first != covered) {
       return corrupt("{}: rows {} to {} are held by no file", where, covered, rows[i].first - 1);
     }
-    if (rows[i].count > wanted - covered) return corrupt("{}: has {} rows, a piece goes beyond them", where, wanted);
+    if (rows[i].count > wanted - covered)
+      return corrupt("{}: has {} rows, a piece goes beyond them", where, wanted);
     covered += rows[i].count;
   }
   if (covered < wanted) return corrupt("{}: rows {} to {} are held by no file", where, covered, wanted - 1);
@@ -195,7 +195,8 @@ Status check_rows(const std::string& where, const TensorInfo& tensor, std::vecto
 }
 
 bool is_slice_of(const Piece& piece, const TensorInfo& tensor) {
-  if (piece.dtype != tensor.dtype || piece.shape.size() != tensor.shape.size() || piece.first_row < 0) return false;
+  if (piece.dtype != tensor.dtype || piece.shape.size() != tensor.shape.size() || piece.first_row < 0)
+    return false;
   if (piece.shape.empty()) return piece.first_row == 0;
   return std::equal(piece.shape.begin() + 1, piece.shape.end(), tensor.shape.begin() + 1);
 }
@@ -215,7 +216,8 @@ Status check_part(std::string_view subject, const Manifest& manifest, Part part)
         return corrupt("{}: {} holds '{}', which is not listed", subject, file.path, printable(piece.name));
       }
       if (!is_slice_of(piece, *found->second.first)) {
-        return corrupt("{}: {} holds '{}' with another type or shape", subject, file.path, printable(piece.name));
+        return corrupt("{}: {} holds '{}' with another type or shape", subject, file.path,
+                       printable(piece.name));
       }
       found->second.second.push_back({piece.first_row, piece.shape.empty() ? 1 : piece.shape[0]});
     }
@@ -230,7 +232,8 @@ Status check_part(std::string_view subject, const Manifest& manifest, Part part)
 Status check_files(std::string_view subject, const Manifest& manifest) {
   const std::size_t ranks = static_cast<std::size_t>(manifest.world_size.value);
   if (manifest.rank_states.size() != ranks) {
-    return corrupt("{}: holds the states of {} ranks, world_size is {}", subject, manifest.rank_states.size(), ranks);
+    return corrupt("{}: holds the states of {} ranks, world_size is {}", subject, manifest.rank_states.size(),
+                   ranks);
   }
   std::map<std::string_view, int> seen;
   for (const ShardFile& file : manifest.files) {
@@ -247,7 +250,8 @@ Status check_checksum(std::string_view subject, std::string_view text) {
   }
   const std::string_view stored = text.substr(kOpening.size(), kNoChecksum.size());
   const std::string found = checksum_text(checksum_of(std::string(text)));
-  if (stored != found) return corrupt("{}: damaged (crc32c {}, expected {})", subject, found, printable(stored));
+  if (stored != found)
+    return corrupt("{}: damaged (crc32c {}, expected {})", subject, found, printable(stored));
   return {};
 }
 
@@ -295,7 +299,8 @@ std::uint64_t Manifest::total_bytes() const {
 }
 
 std::string manifest_text(const Manifest& manifest) {
-  std::string text = format("{}{}\",\n\"version\": {},\n\"incompatible\": [],\n", kOpening, kNoChecksum, kVersion);
+  std::string text =
+      format("{}{}\",\n\"version\": {},\n\"incompatible\": [],\n", kOpening, kNoChecksum, kVersion);
   text += format("\"step\": {},\n\"save\": {},\n\"run\": {},\n\"world_size\": {},\n", manifest.step.value,
                  dump(manifest.save), dump(manifest.run), manifest.world_size.value);
   text += format("\"written\": {},\n\"stall_s\": {},\n\"write_s\": {},\n", dump(manifest.written),
@@ -352,6 +357,19 @@ Result<ReadyMarker> parse_marker(std::string_view subject, std::string_view text
   marker.files = read_files(fields);
   if (!fields.ok()) return fields.status();
   return marker;
+}
+
+std::string sharding_info(std::vector<Piece> pieces) {
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.name < b.name; });
+  std::string text = "{";
+  for (const Piece& piece : pieces) {
+    if (text.size() > 1) text += ',';
+    text += formats::json_text(piece.name) + ":{\"saved_offsets\":[";
+    for (std::size_t i = 0; i < piece.shape.size(); ++i)
+      text += i == 0 ? std::to_string(piece.first_row) : ",0";
+    text += "]}";
+  }
+  return text + "}";
 }
 
 std::string failure_text(const Status& error) {

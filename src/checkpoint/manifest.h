@@ -28,9 +28,9 @@ inline constexpr ByteCount kManifestLimit = 512_MiB;
 struct Piece {
   std::string name;
   DType dtype = DType::f32;
-  Shape shape;                ///< of the piece: the first size is the number of rows
+  Shape shape;  ///< of the piece: the first size is the number of rows
   std::int64_t first_row = 0;
-  std::uint64_t begin = 0;    ///< in the data of the file, as in its header
+  std::uint64_t begin = 0;  ///< in the data of the file, as in its header
   std::uint64_t end = 0;
 
   bool operator==(const Piece&) const = default;
@@ -80,7 +80,7 @@ struct Manifest {
   double write_s = 0;
   State state;
   State hyper_parameters;
-  std::vector<State> rank_states;  ///< by rank
+  std::vector<State> rank_states;                  ///< by rank
   std::array<std::vector<TensorInfo>, 2> tensors;  ///< by Part
   std::vector<ShardFile> files;
 
@@ -92,9 +92,9 @@ struct Manifest {
 /// The bytes of manifest.json, its own CRC-32C inside.
 std::string manifest_text(const Manifest& manifest);
 
-/// Reads what manifest_text() writes and checks it for itself: its CRC-32C, version, that every path stays inside
-/// the folder, that every tensor is covered by pieces exactly once. Errors are Corrupt and begin with `subject`;
-/// a version or feature this Stoker does not know is Invalid.
+/// Reads what manifest_text() writes and checks it for itself: its CRC-32C, version, that every path stays
+/// inside the folder, that every tensor is covered by pieces exactly once. Errors are Corrupt and begin with
+/// `subject`; a version or feature this Stoker does not know is Invalid.
 Result<Manifest> parse_manifest(std::string_view subject, std::string_view text);
 
 /// manifest.json of the step in `folder`.
@@ -102,6 +102,12 @@ Result<Manifest> read_manifest(const Path& folder);
 
 std::string marker_text(const ReadyMarker& marker);
 Result<ReadyMarker> parse_marker(std::string_view subject, std::string_view text);
+
+/// The member DCP_SHARDING_INFO of a file's metadata: {"w":{"saved_offsets":[first_row,0]},...}. PyTorch's
+/// reader wants every tensor of the file in it.
+std::string sharding_info(std::vector<Piece> pieces);
+/// The metadata's member that tells to which save a file belongs.
+inline constexpr std::string_view kSaveKey = "stoker_save";
 
 /// An error as it travels through a "rank-0001.failed" file.
 std::string failure_text(const Status& error);

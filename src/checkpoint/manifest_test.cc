@@ -25,13 +25,24 @@ Manifest sample() {
   m.rank_states[1].set("generator", State::Bytes{std::byte{7}});
   m.tensors[0] = {{"w", DType::f32, {3, 2}}, {"b", DType::f32, {1}}, {"none", DType::u8, {0, 4}}};
   m.tensors[1] = {{"state.w.step", DType::i64, {}}};
-  m.files = {
-      {shard_path(Part::model, Rank{0}), Rank{0}, 4096 + 20, 4096,
-       {{"b", DType::f32, {1}, 0, 0, 4}, {"w", DType::f32, {2, 2}, 0, 4, 20}}, {1}},
-      {shard_path(Part::model, Rank{1}), Rank{1}, 4096 + 8, 4096,
-       {{"w", DType::f32, {1, 2}, 2, 0, 8}, {"none", DType::u8, {0, 4}, 0, 8, 8}}, {0xfedcba98}},
-      {shard_path(Part::optimizer, Rank{1}), Rank{1}, 4096 + 8, 4096, {{"state.w.step", DType::i64, {}, 0, 0, 8}},
-       {2}}};
+  m.files = {{shard_path(Part::model, Rank{0}),
+              Rank{0},
+              4096 + 20,
+              4096,
+              {{"b", DType::f32, {1}, 0, 0, 4}, {"w", DType::f32, {2, 2}, 0, 4, 20}},
+              {1}},
+             {shard_path(Part::model, Rank{1}),
+              Rank{1},
+              4096 + 8,
+              4096,
+              {{"w", DType::f32, {1, 2}, 2, 0, 8}, {"none", DType::u8, {0, 4}, 0, 8, 8}},
+              {0xfedcba98}},
+             {shard_path(Part::optimizer, Rank{1}),
+              Rank{1},
+              4096 + 8,
+              4096,
+              {{"state.w.step", DType::i64, {}, 0, 0, 8}},
+              {2}}};
   return m;
 }
 
@@ -79,14 +90,16 @@ TEST(Manifest, every_cut_is_found) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     EXPECT_EQ(parse_manifest("m", text.substr(0, i)).error().code(), Code::corrupt) << i;
   }
-  EXPECT_EQ(parse_manifest("m", "{}").error().to_string(), "m: is not the manifest of a checkpoint, or is cut off");
+  EXPECT_EQ(parse_manifest("m", "{}").error().to_string(),
+            "m: is not the manifest of a checkpoint, or is cut off");
   std::string flipped = text;
   flipped[flipped.size() - 5] ^= 1;
   EXPECT_EQ(parse_manifest("m", flipped).error().to_string().substr(0, 18), "m: damaged (crc32c");
 }
 
 TEST(Manifest, a_newer_version_or_feature_is_named) {
-  EXPECT_EQ(edited("\"version\": 1", "\"version\": 2"), "m: version 2 is not known (this stoker reads version 1)");
+  EXPECT_EQ(edited("\"version\": 1", "\"version\": 2"),
+            "m: version 2 is not known (this stoker reads version 1)");
   EXPECT_EQ(edited("\"incompatible\": []", "\"incompatible\": [\"zstd\"]"),
             "m: needs 'zstd', which this stoker does not know");
 }
@@ -98,7 +111,8 @@ TEST(Manifest, members_are_there_and_of_their_kind) {
   EXPECT_EQ(edited("\"step\": 200", "\"step\": 18446744073709551615"), "m: 'step' is too large");
   EXPECT_EQ(edited("\"save\": \"run/1/0\"", "\"save\": 1"), "m: 'save' is not text");
   EXPECT_EQ(edited("\"world_size\": 2", "\"world_size\": 0"), "m: world_size is out of range");
-  EXPECT_EQ(edited("\"world_size\": 2", "\"world_size\": 3"), "m: holds the states of 2 ranks, world_size is 3");
+  EXPECT_EQ(edited("\"world_size\": 2", "\"world_size\": 3"),
+            "m: holds the states of 2 ranks, world_size is 3");
   EXPECT_EQ(edited("\"stall_s\": 0.011", "\"stall_s\": null"), "m: 'stall_s' is not a number");
   EXPECT_EQ(edited("\"state\": {", "\"state\": {\"x\":[],"), "m: state 'x' is not a value stoker writes");
   EXPECT_EQ(edited("\"files\": [", "\"files\": [1,"), "m: 'files' holds what does not belong there");
@@ -117,7 +131,8 @@ TEST(Manifest, members_are_there_and_of_their_kind) {
 
 TEST(Manifest, a_tensor_is_covered_once) {
   EXPECT_EQ(problem([](Manifest& m) { m.files.pop_back(); }), "m: tensor 'state.w.step': no file holds it");
-  EXPECT_EQ(problem([](Manifest& m) { m.files[1].pieces[0].first_row = 1; }), "m: tensor 'w': row 1 is held twice");
+  EXPECT_EQ(problem([](Manifest& m) { m.files[1].pieces[0].first_row = 1; }),
+            "m: tensor 'w': row 1 is held twice");
   EXPECT_EQ(problem([](Manifest& m) { m.tensors[0][0].shape = {4, 2}; }),
             "m: tensor 'w': rows 3 to 3 are held by no file");
   EXPECT_EQ(problem([](Manifest& m) {
@@ -127,14 +142,18 @@ TEST(Manifest, a_tensor_is_covered_once) {
             "m: tensor 'w': rows 2 to 2 are held by no file");
   EXPECT_EQ(problem([](Manifest& m) { m.tensors[0][0].shape = {2, 2}; }),
             "m: tensor 'w': has 2 rows, a piece goes beyond them");
-  EXPECT_EQ(problem([](Manifest& m) { m.files[0].pieces[1].begin = 5; m.files[0].pieces[1].end = 21; }),
+  EXPECT_EQ(problem([](Manifest& m) {
+              m.files[0].pieces[1].begin = 5;
+              m.files[0].pieces[1].end = 21;
+            }),
             "m: pieces do not follow one another");
 }
 
 TEST(Manifest, files_hold_what_is_listed_and_nothing_twice) {
   EXPECT_EQ(problem([](Manifest& m) { m.files.push_back(m.files[0]); }),
             "m: file model/shard-00001-model-00001-of-00001.safetensors is listed twice");
-  EXPECT_EQ(problem([](Manifest& m) { m.tensors[0].push_back(m.tensors[0][1]); }), "m: tensor 'b' is listed twice");
+  EXPECT_EQ(problem([](Manifest& m) { m.tensors[0].push_back(m.tensors[0][1]); }),
+            "m: tensor 'b' is listed twice");
   EXPECT_EQ(problem([](Manifest& m) { m.tensors[0].erase(m.tensors[0].begin() + 1); }),
             "m: model/shard-00001-model-00001-of-00001.safetensors holds 'b', which is not listed");
   EXPECT_EQ(problem([](Manifest& m) { m.tensors[0][1].dtype = DType::i32; }),

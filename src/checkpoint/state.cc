@@ -15,12 +15,13 @@ using Json = nlohmann::json;
 using Value = State::Value;
 
 // What JSON has no word for is an object of one member.
-constexpr const char* kNumber = "number";      // "nan", "inf", "-inf"
-constexpr const char* kBytes = "bytes";        // hexadecimal
-constexpr const char* kTextBytes = "text_hex"; // text that is not UTF-8
+constexpr const char* kNumber = "number";       // "nan", "inf", "-inf"
+constexpr const char* kBytes = "bytes";         // hexadecimal
+constexpr const char* kTextBytes = "text_hex";  // text that is not UTF-8
 
 std::string_view kind_of(const Value& value) {
-  constexpr std::string_view kKinds[] = {"a truth value", "an integer", "an integer", "a number", "text", "bytes"};
+  constexpr std::string_view kKinds[] = {"a truth value", "an integer", "an integer",
+                                         "a number",      "text",       "bytes"};
   return kKinds[value.index()];
 }
 

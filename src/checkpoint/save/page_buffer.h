@@ -1,5 +1,5 @@
-// Memory that is there before it is needed: whole pages, touched once, so that copying into them later costs a copy
-// and not a page fault each 4 KiB. Thread-compatible.
+// Memory that is there before it is needed: whole pages, touched once, so that copying into them later costs
+// a copy and not a page fault each 4 KiB. Thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ namespace stoker::checkpoint {
 class PageBuffer {
  public:
   PageBuffer() = default;
-  /// Takes and touches at least `bytes`, rounded up to whole pages. Unavailable when the system has not got them.
+  /// Takes and touches at least `bytes`, rounded up to whole pages. Unavailable when the system has not got
+  /// them.
   static Result<PageBuffer> create(std::size_t bytes);
   PageBuffer(PageBuffer&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   PageBuffer& operator=(PageBuffer&& other) noexcept {

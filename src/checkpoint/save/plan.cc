@@ -28,7 +28,8 @@ std::uint64_t fraction(std::uint64_t amount, std::uint64_t part, std::uint64_t w
 }
 
 // The byte at which `rank`'s stretch begins.
-std::uint64_t start_of(std::uint64_t total, std::uint64_t held, std::uint64_t rank, std::uint64_t world_size) {
+std::uint64_t start_of(std::uint64_t total, std::uint64_t held, std::uint64_t rank,
+                       std::uint64_t world_size) {
   if (rank == 0) return 0;
   if (rank == world_size) return total;
   const std::uint64_t even = fraction(total, rank, world_size);
@@ -47,7 +48,8 @@ Cut cut_in(const TensorInfo& tensor, std::size_t index, std::uint64_t offset) {
   return row >= rows ? Cut{index + 1, 0} : Cut{index, row};
 }
 
-// The cut nearest to byte `position` of the list; at a border, behind the tensors without bytes that lie there.
+// The cut nearest to byte `position` of the list; at a border, behind the tensors without bytes that lie
+// there.
 Cut cut_at(std::span<const TensorInfo> tensors, std::uint64_t position) {
   std::uint64_t begin = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -120,8 +122,8 @@ Status check_view(const TensorView& view, std::set<std::string_view>& names) {
   const std::optional<std::uint64_t> bytes = formats::tensor_bytes(view.dtype, view.shape);
   if (!bytes) return invalid("checkpoint: tensor '{}': shape is negative or too large", view.name);
   if (*bytes == view.data.size()) return {};
-  return invalid("checkpoint: tensor '{}': has {} bytes, shape and dtype need {}", view.name, view.data.size(),
-                 *bytes);
+  return invalid("checkpoint: tensor '{}': has {} bytes, shape and dtype need {}", view.name,
+                 view.data.size(), *bytes);
 }
 
 void describe(const PartPlan& plan, std::size_t held_by_rank_zero, Sha256& hash) {

@@ -25,9 +25,9 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-/// The slices of `tensors` that `rank` writes: the list, laid end to end, is cut into `world_size` stretches of equal
-/// bytes; a cut falls between rows, or beside a small tensor. The first `held_by_rank_zero` tensors go to rank 0
-/// whatever their size, and the rest is then shared so that the others carry the more.
+/// The slices of `tensors` that `rank` writes: the list, laid end to end, is cut into `world_size` stretches
+/// of equal bytes; a cut falls between rows, or beside a small tensor. The first `held_by_rank_zero` tensors
+/// go to rank 0 whatever their size, and the rest is then shared so that the others carry the more.
 std::vector<Slice> share_of(std::span<const TensorInfo> tensors, std::size_t held_by_rank_zero, Rank rank,
                             WorldSize world_size);
 
@@ -47,7 +47,8 @@ struct SavePlan {
 /// The tensors of a part in the order of its plan: views into `contents`.
 std::vector<const TensorView*> views_of(const Contents& contents, Part part);
 
-/// Invalid when a name is empty, repeated or not plain text, or a tensor's bytes are not what its shape needs.
+/// Invalid when a name is empty, repeated or not plain text, or a tensor's bytes are not what its shape
+/// needs.
 Result<SavePlan> plan_save(const Contents& contents, Rank rank, WorldSize world_size);
 
 /// The part of `view` that `slice` names.

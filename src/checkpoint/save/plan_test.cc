@@ -31,7 +31,8 @@ TEST(Plan, a_tensor_is_split_by_rows_into_equal_shares) {
 }
 
 TEST(Plan, small_tensors_and_those_of_one_row_stay_whole) {
-  const std::vector<TensorInfo> tensors = {rows(4, 100), {"s", DType::u8, {}}, rows(1, 10 * kMiB), rows(4, 100)};
+  const std::vector<TensorInfo> tensors = {
+      rows(4, 100), {"s", DType::u8, {}}, rows(1, 10 * kMiB), rows(4, 100)};
   EXPECT_THAT(share_of(tensors, 0, Rank{0}, WorldSize{2}), ElementsAre(Slice{0, 0, 4}, Slice{1, 0, 1}));
   EXPECT_THAT(share_of(tensors, 0, Rank{1}, WorldSize{2}), ElementsAre(Slice{2, 0, 1}, Slice{3, 0, 4}));
 }
@@ -64,7 +65,8 @@ TEST(Plan, nothing_to_write_is_nobodys_share) {
   EXPECT_THAT(share_of(empty, 0, Rank{1}, WorldSize{2}), IsEmpty());
 }
 
-// Over many lists and world sizes: every row once, held tensors on rank 0, shares within one row or small tensor.
+// Over many lists and world sizes: every row once, held tensors on rank 0, shares within one row or small
+// tensor.
 TEST(Plan, shares_cover_every_row_once_and_are_balanced) {
   std::uint64_t random = 1;
   const auto next = [&](std::uint64_t below) {
@@ -122,8 +124,10 @@ TEST(Plan, tensors_that_cannot_be_stored_are_named) {
   EXPECT_EQ(problem({good}), "ok");
   EXPECT_EQ(problem({good, good}), "checkpoint: tensor 'w' appears twice");
   EXPECT_EQ(problem({{"", DType::f32, {4}, data}}), "checkpoint: tensor '': name is empty or not plain text");
-  EXPECT_EQ(problem({{"w", DType::f32, {5}, data}}), "checkpoint: tensor 'w': has 16 bytes, shape and dtype need 20");
-  EXPECT_EQ(problem({{"w", DType::f32, {-1}, data}}), "checkpoint: tensor 'w': shape is negative or too large");
+  EXPECT_EQ(problem({{"w", DType::f32, {5}, data}}),
+            "checkpoint: tensor 'w': has 16 bytes, shape and dtype need 20");
+  EXPECT_EQ(problem({{"w", DType::f32, {-1}, data}}),
+            "checkpoint: tensor 'w': shape is negative or too large");
 }
 
 }  // namespace

@@ -20,21 +20,6 @@ Shape shape_of(const TensorInfo& tensor, const Slice& slice) {
   return shape;
 }
 
-// {"name":{"saved_offsets":[row,0,...]},...}: PyTorch's reader wants every tensor of the file in it.
-std::string sharding_info(const PartPlan& part) {
-  std::string text = "{";
-  for (const Slice& slice : part.mine) {
-    const TensorInfo& tensor = part.tensors[slice.tensor];
-    if (text.size() > 1) text += ',';
-    text += formats::json_text(tensor.name) + ":{\"saved_offsets\":[";
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-      text += i == 0 ? std::to_string(slice.first_row) : ",0";
-    }
-    text += "]}";
-  }
-  return text + "}";
-}
-
 // Asks the kernel to write past its cache, which training data has better use for.
 bool set_direct(const File& file, bool on) {
   const int flags = ::fcntl(file.fd(), F_GETFL);
@@ -48,10 +33,12 @@ class PageWriter {
 
   Status write(std::uint64_t offset, std::span<const std::byte> pages) {
     if (is_direct_) {
-      // A first refusal comes before anything is written: EINVAL is about alignment or support, not about data.
+      // A first refusal comes before anything is written: EINVAL is about alignment or support, not about
+      // data.
       const ssize_t n = ::pwrite(file_.fd(), pages.data(), pages.size(), static_cast<off_t>(offset));
       if (n == static_cast<ssize_t>(pages.size())) return {};
-      if (n < 0 && errno != EINVAL && errno != EINTR) return posix_error(printable(file_.path().string()), errno);
+      if (n < 0 && errno != EINVAL && errno != EINTR)
+        return posix_error(printable(file_.path().string()), errno);
       is_direct_ = false;
       if (!set_direct(file_, false)) return posix_error(printable(file_.path().string()), errno);
     }
@@ -117,16 +104,19 @@ Status write_all(File& file, std::string_view header, std::span<const std::byte>
 
 Result<ShardPlan> plan_shard(const PartPlan& part, std::string_view save) {
   std::vector<formats::SafetensorsEntry> entries;
+  std::vector<Piece> pieces;
   std::map<std::string_view, std::size_t> slices;
   for (std::size_t i = 0; i < part.mine.size(); ++i) {
     const TensorInfo& tensor = part.tensors[part.mine[i].tensor];
     entries.push_back({tensor.name, tensor.dtype, shape_of(tensor, part.mine[i]), 0, 0});
+    pieces.push_back({tensor.name, tensor.dtype, tensor.shape, part.mine[i].first_row, 0, 0});
     slices.emplace(tensor.name, i);
   }
-  OK_OR_RETURN(file, formats::plan_safetensors(std::move(entries), {{"DCP_SHARDING_INFO", sharding_info(part)},
-                                                                    {"DCP_VERSION", "1.0"},
-                                                                    {"format", "pt"},
-                                                                    {"stoker_save", std::string(save)}}));
+  OK_OR_RETURN(file, formats::plan_safetensors(std::move(entries),
+                                               {{"DCP_SHARDING_INFO", sharding_info(std::move(pieces))},
+                                                {"DCP_VERSION", "1.0"},
+                                                {"format", "pt"},
+                                                {std::string(kSaveKey), std::string(save)}}));
   ShardPlan plan{std::move(file), {}};
   for (const auto& entry : plan.file.header.entries) plan.order.push_back(slices.at(entry.name));
   return plan;
@@ -136,8 +126,8 @@ std::vector<Piece> pieces_of(const ShardPlan& shard, const PartPlan& part) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < shard.order.size(); ++i) {
     const formats::SafetensorsEntry& entry = shard.file.header.entries[i];
-    pieces.push_back({entry.name, entry.dtype, entry.shape, part.mine[shard.order[i]].first_row, entry.begin,
-                      entry.end});
+    pieces.push_back(
+        {entry.name, entry.dtype, entry.shape, part.mine[shard.order[i]].first_row, entry.begin, entry.end});
   }
   return pieces;
 }

@@ -1,5 +1,6 @@
-// Writes one safetensors file of a share from memory: past the page cache where the filesystem can, with a CRC-32C
-// for each block, synced, under a temporary name until it is whole. Used by the writer thread of Saver.
+// Writes one safetensors file of a share from memory: past the page cache where the filesystem can, with a
+// CRC-32C for each block, synced, under a temporary name until it is whole. Used by the writer thread of
+// Saver.
 #pragma once
 
 #include <span>
@@ -20,15 +21,16 @@ struct ShardPlan {
   std::vector<std::size_t> order;  ///< slice (place in PartPlan::mine) of each entry of the header
 };
 
-/// Lays out what a rank writes of a part; `save` goes into the header, so that a file tells to which save it belongs.
+/// Lays out what a rank writes of a part; `save` goes into the header, so that a file tells to which save it
+/// belongs.
 Result<ShardPlan> plan_shard(const PartPlan& part, std::string_view save);
 
 /// The pieces of that file as the manifest lists them.
 std::vector<Piece> pieces_of(const ShardPlan& shard, const PartPlan& part);
 
-/// Writes header and `data` to `<folder>/<path>.part`, syncs it and gives it its name. `data` begins on a page, and
-/// the memory behind its last byte up to the end of the page belongs to it. Removes what it wrote on an error.
-/// Cancelled when `stop` asks for it between blocks.
+/// Writes header and `data` to `<folder>/<path>.part`, syncs it and gives it its name. `data` begins on a
+/// page, and the memory behind its last byte up to the end of the page belongs to it. Removes what it wrote
+/// on an error. Cancelled when `stop` asks for it between blocks.
 Result<std::vector<std::uint32_t>> write_shard(const Path& file, std::string_view header,
                                                std::span<const std::byte> data, const StopToken& stop);
 

@@ -1,0 +1,160 @@
+#include "checkpoint/catalog.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/lease.h"
+#include "checkpoint/manifest.h"
+
+namespace stoker::checkpoint {
+
+namespace {
+
+void fill(StepInfo& info, const Manifest& manifest) {
+  info.step = manifest.step;
+  info.bytes = manifest.total_bytes();
+  info.world_size = manifest.world_size;
+  info.run = manifest.run;
+  info.written = manifest.written;
+  info.stall_s = manifest.stall_s;
+  info.write_s = manifest.write_s;
+}
+
+std::uint64_t bytes_below(const Path& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    std::error_code vanished;
+    const std::uint64_t size = at->is_regular_file(vanished) ? at->file_size(vanished) : 0;
+    if (!vanished) bytes += size;
+  }
+  return bytes;
+}
+
+// Whose share of an abandoned folder is not there.
+std::string who_is_missing(const Path& folder) {
+  const auto text = read_file(folder / kLeaseName, 64_KiB);
+  if (!text.ok()) return "never finished (killed while writing)";
+  const auto lease = parse_lease("lease", *text);
+  if (!lease.ok()) return "never finished (killed while writing)";
+  std::string ranks;
+  int missing = 0;
+  for (int r = 0; r < lease->world_size.value; ++r) {
+    if (path_exists(folder / ready_name(Rank{r}))) continue;
+    if (++missing <= 8) ranks += (missing > 1 ? ", " : "") + std::to_string(r);
+  }
+  if (missing == 0) return "was not committed (rank 0 killed)";
+  if (missing == 1) return format("rank {}'s share is missing (killed while writing)", ranks);
+  return format("shares of {} ranks are missing: {}{} (killed while writing)", missing, ranks,
+                missing > 8 ? ", ..." : "");
+}
+
+StepInfo pending_info(const Path& folder, Step step, WallTime now) {
+  StepInfo info;
+  info.folder = folder;
+  info.step = step;
+  info.state = is_pending_alive(folder, now) ? StepState::writing : StepState::torn;
+  if (info.state == StepState::torn) info.why = who_is_missing(folder);
+  info.bytes = bytes_below(folder);
+  return info;
+}
+
+}  // namespace
+
+Result<std::vector<Step>> step_folders(const Path& directory) {
+  std::vector<Step> steps;
+  const auto names = list_directory(directory);
+  if (!names.ok()) {
+    if (names.error().code() == Code::not_found) return steps;
+    return names.error();
+  }
+  for (const std::string& name : *names) {
+    const auto step = step_of_folder(name);
+    if (step && is_directory(directory / name)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+Result<StepReport> verify_step(const Path& folder, Depth depth) {
+  if (!is_directory(folder)) return not_found("{}: no such checkpoint", printable(folder.string()));
+  StepReport report;
+  report.info.folder = folder;
+  report.info.step = step_of_folder(folder.filename().string()).value_or(Step{0});
+  const auto manifest = read_manifest(folder);
+  if (!manifest.ok()) {
+    const bool is_missing = manifest.error().code() == Code::not_found;
+    if (manifest.error().code() == Code::invalid)
+      return manifest.error();  // of a newer Stoker: nothing to judge
+    std::string what(manifest.error().message());
+    const std::string prefix = printable((folder / kManifestName).string()) + ": ";
+    if (what.starts_with(prefix)) what.erase(0, prefix.size());
+    report.damages.push_back({std::string(kManifestName), is_missing ? "missing" : what});
+    report.info.bytes = bytes_below(folder);
+  } else {
+    fill(report.info, *manifest);
+    report.files = manifest->files.size();
+    for (const Part part : kParts) report.tensors += manifest->of(part).size();
+    const auto step = step_of_folder(folder.filename().string());
+    if (step && *step != manifest->step) {
+      report.damages.push_back({std::string(kManifestName), format("is the one of step {}", manifest->step)});
+    }
+    std::vector<Damage> found =
+        depth == Depth::bytes ? read_files(folder, *manifest, {}, {}) : check_files(folder, *manifest);
+    report.damages.insert(report.damages.end(), found.begin(), found.end());
+  }
+  report.info.state = report.damages.empty() ? StepState::valid : StepState::torn;
+  if (!report.damages.empty()) report.info.why = report.damages[0].text();
+  if (report.damages.size() > 1) report.info.why += format(" (and {} more)", report.damages.size() - 1);
+  return report;
+}
+
+Result<std::vector<StepInfo>> list_steps(const Path& directory, Depth depth, WallTime now) {
+  OK_OR_RETURN(names, list_directory(directory));
+  std::vector<StepInfo> steps;
+  for (const std::string& name : names) {
+    const Path folder = directory / name;
+    if (!is_directory(folder)) continue;
+    if (const auto hidden = hidden_folder(name); hidden && !hidden->is_removed) {
+      steps.push_back(pending_info(folder, hidden->step, now));
+    } else if (const auto step = step_of_folder(name)) {
+      auto report = verify_step(folder, depth);
+      if (!report.ok() && report.error().code() == Code::not_found) continue;  // removed since the listing
+      StepInfo info;
+      if (report.ok()) info = std::move(report->info);
+      if (!report.ok()) info.why = std::string(report.error().message());
+      info.folder = folder;
+      info.step = *step;
+      steps.push_back(std::move(info));
+    }
+  }
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const StepInfo& a, const StepInfo& b) { return a.step > b.step; });
+  return steps;
+}
+
+Result<Path> latest_valid(const Path& directory) {
+  OK_OR_RETURN(steps, step_folders(directory));
+  std::vector<SkippedStep> skipped;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const Path folder = directory / step_folder_name(*step);
+    OK_OR_RETURN(report, verify_step(folder, Depth::bytes));
+    if (report.damages.empty()) return folder;
+    skipped.push_back({folder, report.info.why});
+  }
+  return no_valid_step(directory, skipped);
+}
+
+Status no_valid_step(const Path& directory, const std::vector<SkippedStep>& skipped) {
+  const std::string subject = printable(directory.string());
+  if (skipped.empty()) return not_found("{}: no checkpoint", subject);
+  std::string text;
+  for (const SkippedStep& step : skipped) {
+    text += format("{}{}: {}", text.empty() ? "" : "; ", step.folder.filename(), step.why);
+  }
+  return not_found("{}: no valid checkpoint ({})", subject, text);
+}
+
+}  // namespace stoker::checkpoint

@@ -1,0 +1,250 @@
+#include "checkpoint/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "checkpoint/manifest.h"
+#include "checkpoint/sandbox.h"
+
+namespace stoker::checkpoint {
+namespace {
+
+std::string text_of(const Status& status) { return status.to_string(); }
+
+TEST(Checkpoint, what_two_ranks_save_loads_on_any_number) {
+  Sandbox box;
+  box.save_well(2, {10});
+  for (int world = 1; world <= 3; ++world) {
+    for (int rank = 0; rank < world; ++rank)
+      EXPECT_TRUE(box.loads_exactly(10, rank, world)) << rank << "/" << world;
+  }
+}
+
+TEST(Checkpoint, any_number_of_ranks_saves_the_same) {
+  for (const int world : {1, 2, 3, 5, 17}) {
+    Sandbox box;
+    box.save_well(world, {10});
+    EXPECT_TRUE(box.loads_exactly(10)) << world;
+    EXPECT_EQ(box.list(Depth::bytes), "10 valid") << world;
+  }
+}
+
+TEST(Checkpoint, state_comes_back_and_a_ranks_own_only_to_the_same_world) {
+  Sandbox box;
+  box.save_well(2, {30});
+  ToyModel model(0);
+  const auto one = load(box.step(30), {Rank{1}, WorldSize{2}}, model.targets());
+  ASSERT_TRUE(one.ok()) << text_of(one.status());
+  EXPECT_EQ(one->step, Step{30});
+  EXPECT_EQ(one->saved_by, WorldSize{2});
+  EXPECT_EQ(*one->state.integer("epoch"), 3);
+  EXPECT_EQ(*one->state.number("lr"), 0.1 * 30);
+  EXPECT_EQ(*one->hyper_parameters.number("momentum"), 0.9);
+  EXPECT_EQ(*one->rank_state->integer("rank"), 1);
+  const auto other = load(box.step(30), {Rank{1}, WorldSize{3}}, model.targets());
+  ASSERT_TRUE(other.ok());
+  EXPECT_FALSE(other->rank_state.has_value());
+}
+
+TEST(Checkpoint, shares_are_balanced_and_buffers_are_rank_zeros) {
+  Sandbox box;
+  box.save_well(2, {10});
+  const auto manifest = read_manifest(box.step(10));
+  ASSERT_TRUE(manifest.ok());
+  std::uint64_t bytes[2] = {};
+  for (const ShardFile& file : manifest->files) bytes[file.rank.value] += file.bytes - file.header_bytes;
+  EXPECT_LT(bytes[0] > bytes[1] ? bytes[0] - bytes[1] : bytes[1] - bytes[0], 64u << 10);
+  EXPECT_EQ(manifest->files.size(), 4u);
+  // save_rank gives every rank but 0 other buffers: loads_exactly sees that none of them was stored.
+  EXPECT_TRUE(box.loads_exactly(10));
+}
+
+TEST(Checkpoint, a_file_begins_its_data_on_a_page) {
+  Sandbox box;
+  box.save_well(2, {10});
+  const auto manifest = read_manifest(box.step(10));
+  ASSERT_TRUE(manifest.ok());
+  for (const ShardFile& file : manifest->files) EXPECT_EQ(file.header_bytes % 4096, 0u);
+}
+
+TEST(Checkpoint, the_newest_steps_are_kept) {
+  Sandbox box;
+  box.keep = 2;
+  box.save_well(2, {1, 2, 3, 4, 5});
+  EXPECT_EQ(box.list(), "4 valid, 5 valid");
+  box.keep = 0;
+  box.writer = "2";
+  box.save_well(2, {6, 7});
+  EXPECT_EQ(box.list(), "4 valid, 5 valid, 6 valid, 7 valid");
+}
+
+TEST(Checkpoint, the_step_a_run_resumed_from_is_not_removed) {
+  Sandbox box;
+  box.keep = 1;
+  box.save_well(1, {1});
+  box.writer = "2";
+  for (const Status& status : box.save(1, {2, 3}, [&](SaverOptions& o) { o.reading = box.step(1); })) {
+    EXPECT_TRUE(status.ok()) << text_of(status);
+  }
+  EXPECT_EQ(box.list(), "1 valid, 3 valid");
+}
+
+TEST(Checkpoint, steps_that_are_not_valid_do_not_count_as_kept) {
+  Sandbox box;
+  box.keep = 2;
+  box.save_well(1, {1, 2});
+  ASSERT_TRUE(remove_file(box.file(2, 0)).ok());
+  box.writer = "2";
+  box.save_well(1, {3});
+  EXPECT_EQ(box.list(),
+            "1 valid, 2 torn: model/shard-00001-model-00001-of-00001.safetensors: rank 0's file is missing, "
+            "3 valid");
+}
+
+TEST(Checkpoint, a_later_attempt_replaces_a_step_and_a_torn_one) {
+  Sandbox box;
+  box.save_well(2, {10, 20});
+  ASSERT_TRUE(remove_file(box.file(20, 1)).ok());
+  box.writer = "2";
+  box.save_well(3, {10, 20});
+  EXPECT_EQ(box.list(Depth::bytes), "10 valid, 20 valid");
+  EXPECT_EQ(read_manifest(box.step(20))->world_size, WorldSize{3});
+  EXPECT_EQ(list_directory(box.directory())->size(), 2u);
+}
+
+TEST(Checkpoint, a_step_resumed_from_is_not_replaced) {
+  Sandbox box;
+  box.save_well(1, {10});
+  box.writer = "2";
+  const auto statuses = box.save(1, {10}, [&](SaverOptions& o) { o.reading = box.step(10); });
+  EXPECT_EQ(text_of(statuses[0]),
+            format("checkpoint step 10: {}: is the step this run resumed from", box.step(10).string()));
+  EXPECT_EQ(box.list(), "10 valid");
+}
+
+TEST(Checkpoint, a_directory_belongs_to_one_run) {
+  Sandbox box;
+  box.save_well(1, {10});
+  const auto statuses = box.save(1, {10}, [](SaverOptions& o) { o.run = "run-b"; });
+  EXPECT_EQ(text_of(statuses[0]),
+            format("{}: holds checkpoints of run 'run-a', not of 'run-b' (checkpoint.directory)",
+                   box.directory().string()));
+  EXPECT_EQ(statuses[0].code(), Code::exists);
+}
+
+TEST(Checkpoint, options_are_checked) {
+  const auto problem = [](const std::function<void(SaverOptions&)>& change) {
+    SaverOptions o = Sandbox().options(0, 1);
+    change(o);
+    return Saver::create(o).status().to_string();
+  };
+  EXPECT_EQ(problem([](SaverOptions& o) { o.directory.clear(); }),
+            "checkpoint: no directory given (checkpoint.directory)");
+  EXPECT_EQ(problem([](SaverOptions& o) { o.rank = Rank{1}; }), "checkpoint: rank 1 of 1 does not exist");
+  EXPECT_EQ(problem([](SaverOptions& o) { o.run = ""; }), "checkpoint: run '' is empty or not plain text");
+  EXPECT_EQ(problem([](SaverOptions& o) { o.writer = "a/b"; }),
+            "checkpoint: writer 'a/b' is not 1 to 64 letters, digits, '-' or '_'");
+}
+
+TEST(Checkpoint, a_missing_rank_is_named) {
+  Sandbox box;
+  box.limit = 300ms;
+  std::vector<Status> statuses(2);
+  std::thread other([&] { statuses[1] = Sandbox::save_rank(box.options(1, 3), {10}); });
+  statuses[0] = Sandbox::save_rank(box.options(0, 3), {10});
+  other.join();
+  EXPECT_EQ(text_of(statuses[0]), "checkpoint step 10: rank 2 did not write its share within 300 ms");
+  EXPECT_EQ(statuses[0].code(), Code::timeout);
+  EXPECT_THAT(text_of(statuses[1]), testing::StartsWith("checkpoint step 10: rank 0"));
+  EXPECT_EQ(box.list(), "");
+}
+
+TEST(Checkpoint, a_missing_rank_zero_is_named) {
+  Sandbox box;
+  box.limit = 200ms;
+  EXPECT_EQ(text_of(Sandbox::save_rank(box.options(1, 2), {10})),
+            "checkpoint step 10: rank 0 did not commit it within 200 ms");
+}
+
+TEST(Checkpoint, ranks_with_other_tensors_are_named) {
+  Sandbox box;
+  std::vector<Status> statuses(2);
+  std::thread other([&] {
+    auto saver = *Saver::create(box.options(1, 2));
+    ToyModel model(1000);
+    Contents contents = model.contents(Step{10});
+    contents.parameters.pop_back();
+    (void)saver->save(contents);
+    statuses[1] = saver->finish(Deadline::after(30s));
+  });
+  statuses[0] = Sandbox::save_rank(box.options(0, 2), {10});
+  other.join();
+  EXPECT_EQ(text_of(statuses[0]),
+            "checkpoint step 10: rank 1 has other tensors than rank 0 (names, types or shapes differ)");
+}
+
+TEST(Checkpoint, errors_surface_at_the_next_save_and_the_saver_goes_on) {
+  Sandbox box;
+  auto saver = *Saver::create(box.options(0, 1));
+  ToyModel model(1000);
+  ASSERT_TRUE(saver->save(model.contents(Step{10})).ok());
+  ASSERT_TRUE(saver->wait(Deadline::after(30s)).ok());
+  // A file where the folder of the next step would be.
+  ASSERT_TRUE(write_file(box.directory() / ".step-20.1.1", "in the way").ok());
+  ASSERT_TRUE(saver->save(model.contents(Step{20})).ok());
+  while (saver->is_busy()) std::this_thread::yield();
+  EXPECT_EQ(text_of(saver->save(model.contents(Step{30}))),
+            format("checkpoint step 20: {}: file exists", (box.directory() / ".step-20.1.1").string()));
+  EXPECT_TRUE(saver->finish(Deadline::after(30s)).ok());
+  EXPECT_EQ(box.list(), "10 valid, 30 valid");
+  EXPECT_EQ(text_of(saver->save(model.contents(Step{40}))),
+            "checkpoint: nothing can be saved after finish()");
+}
+
+TEST(Checkpoint, figures_of_the_last_step_are_told) {
+  Sandbox box;
+  auto saver = *Saver::create(box.options(0, 1));
+  ToyModel model(1000);
+  EXPECT_FALSE(saver->last_times().has_value());
+  ASSERT_TRUE(saver->reserve(model.contents(Step{0})).ok());
+  ASSERT_TRUE(saver->save(model.contents(Step{10})).ok());
+  ASSERT_TRUE(saver->finish(Deadline::after(30s)).ok());
+  ASSERT_TRUE(saver->last_times().has_value());
+  EXPECT_EQ(saver->last_times()->step, Step{10});
+  EXPECT_GT(saver->last_times()->write_s, 0);
+  EXPECT_EQ(saver->last_times()->bytes, read_manifest(box.step(10))->total_bytes());
+}
+
+TEST(Checkpoint, tensors_may_change_as_soon_as_save_returns) {
+  Sandbox box;
+  auto saver = *Saver::create(box.options(0, 1));
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    ToyModel model(static_cast<std::uint64_t>(step) * 100);
+    ASSERT_TRUE(saver->save(model.contents(Step{step})).ok());
+  }  // each model is gone while its step is still being written
+  ASSERT_TRUE(saver->finish(Deadline::after(30s)).ok());
+  for (std::int64_t step = 4; step <= 6; ++step) EXPECT_TRUE(box.loads_exactly(step));
+}
+
+TEST(Checkpoint, an_unwritable_directory_is_named) {
+  Sandbox box("/proc/stoker-no-such");
+  EXPECT_EQ(Saver::create(box.options(0, 1)).error().to_string(),
+            "/proc/stoker-no-such: no such file or directory");
+}
+
+TEST(Checkpoint, a_live_writers_folder_is_not_touched_by_another_of_its_name) {
+  Sandbox box;
+  ASSERT_TRUE(make_directories(box.directory()).ok());
+  const Path theirs = box.directory() / ".step-10.1.0";
+  auto saver = *Saver::create(box.options(0, 1));
+  ASSERT_TRUE(make_directories(theirs / "model").ok());
+  ASSERT_TRUE(write_file(theirs / "lease.json", "theirs").ok());
+  ToyModel model(1);
+  ASSERT_TRUE(saver->save(model.contents(Step{10})).ok());
+  EXPECT_EQ(text_of(saver->finish(Deadline::after(30s))),
+            format("checkpoint step 10: {}: file exists", (theirs / "lease.json").string()));
+  EXPECT_EQ(*read_file(theirs / "lease.json"), "theirs");
+}
+
+}  // namespace
+}  // namespace stoker::checkpoint

@@ -1,0 +1,46 @@
+// Reads the files of a step and checks every byte on the way: block by block, several threads, each block
+// against its CRC-32C before anybody sees it. Used by load and by verify. Thread-safe: no state.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "checkpoint/manifest.h"
+
+namespace stoker::checkpoint {
+
+/// One thing wrong with a step.
+struct Damage {
+  std::string file;  ///< relative to the step folder
+  std::string what;
+
+  std::string text() const { return file + ": " + what; }
+  bool operator==(const Damage&) const = default;
+};
+
+/// Bytes of a piece that were found good: `file` and `piece` are places in the manifest, `offset` counts from
+/// the piece's first byte. Called from several threads, never twice for the same bytes.
+using PieceSink = std::function<void(std::size_t file, std::size_t piece, std::uint64_t offset,
+                                     std::span<const std::byte>)>;
+
+/// Which parts of a step to look at.
+struct PartFilter {
+  bool model = true;
+  bool optimizer = true;
+  bool includes(Part part) const { return part == Part::model ? model : optimizer; }
+};
+
+/// What can be seen without reading data: files that are missing, of another length, or not listed (PyTorch's
+/// reader would open those).
+std::vector<Damage> check_files(const Path& folder, const Manifest& manifest, PartFilter parts = {});
+
+/// check_files(), and if nothing is wrong there reads all data. `sink` may be empty. At most one damage a
+/// file.
+std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
+                               const PieceSink& sink);
+
+}  // namespace stoker::checkpoint

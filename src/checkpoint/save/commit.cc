@@ -1,0 +1,234 @@
+// How a step is committed. P is the pending folder .step-<n>.<writer>.<turn>, whose name every rank can
+// compute.
+//   1. every rank makes P if it is not there; rank 0 leaves its lease in it
+//   2. every rank writes its files as P/<part>/<name>.part and fsyncs them
+//   3. every rank gives its files their names and fsyncs the folders they are in
+//   4. every rank writes P/rank-<r>.ready with sizes and CRCs, and fsyncs it
+//   5. rank 0 waits for every marker, by name, and checks markers and sizes of files
+//   6. rank 0 removes markers and lease, writes manifest.json, fsyncs it and P
+//   7. rank 0 renames P to step-<n>                        <- the step exists from here on
+//   8. rank 0 fsyncs the directory, so that a power cut cannot undo 7
+//   9. rank 0 removes the steps beyond `keep`
+// A rank that fails before 4 writes P/rank-<r>.failed instead; rank 0 then gives up and says so in
+// P/rank-0000.failed, which the others look for. A crash before 7 leaves P, which nobody takes for a step and
+// `remove_abandoned` takes away once its writer is dead; the steps before it are not touched until 9. When
+// step-<n> is there already (written by an earlier attempt that did not get further) 7 exchanges the two
+// names, so that one of them is a whole step at every moment; where the filesystem cannot, the old one is
+// moved away first. NFS and Lustre: rename is atomic on the server; a client may see an old listing for
+// seconds, so ranks look for names and open the folder first, which makes the client ask again. No locks are
+// used.
+#include "checkpoint/save/commit.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "checkpoint/lease.h"
+#include "checkpoint/retention.h"
+
+namespace stoker::checkpoint {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+Status exchange(const Path& a, const Path& b) {
+  // The raw call: older C libraries have no renameat2.
+  if (::syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return {};
+  return posix_error(printable(b.string()), errno);
+}
+
+Status make_folder(const Path& path) {
+  Status status = make_directory(path);
+  if (status.code() == Code::exists && is_directory(path)) return {};
+  return status;
+}
+
+// "rank 1", "ranks 1, 3 and 5 more".
+std::string ranks_text(const std::vector<int>& ranks) {
+  constexpr std::size_t kMost = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < std::min(kMost, ranks.size()); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+  }
+  if (ranks.size() > kMost) text += format(" and {} more", ranks.size() - kMost);
+  return text;
+}
+
+// Makes a client of a network filesystem look at the folder anew.
+void refresh(const Path& folder) { const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
+
+}  // namespace
+
+PendingStep::PendingStep(const SaverOptions& options, Step step, std::uint64_t turn, Deadline deadline)
+    : options_(options),
+      step_(step),
+      pending_(options.directory / pending_folder_name(step, options.writer, turn)),
+      save_(format("{}/{}/{}", options.run, options.writer, turn)),
+      deadline_(deadline) {}
+
+void PendingStep::passed(CommitPoint point) const {
+  if (options_.observe) options_.observe(point);
+}
+
+// Short naps at first, since ranks usually arrive together, then longer ones: a thousand ranks share a file
+// server.
+void PendingStep::nap(Duration& pause) const {
+  const Duration longest = std::clamp<Duration>(options_.world_size.value * 5ms, 20ms, 500ms);
+  RealClock().sleep(std::min(pause, deadline_.left()));
+  pause = std::min<Duration>(pause * 2, longest);
+}
+
+Status PendingStep::open() {
+  RETURN_IF_ERROR(make_folder(pending_));
+  if (options_.rank.value == 0) {
+    const Lease lease = make_lease(options_.world_size, options_.limit, RealClock().wall());
+    OK_OR_RETURN(file, File::create_new(pending_ / kLeaseName));
+    RETURN_IF_ERROR(file.write(lease_text(lease)));
+    RETURN_IF_ERROR(file.close());
+  } else {
+    RETURN_IF_ERROR(error_of(Rank{0}));
+  }
+  for (const Part part : kParts) RETURN_IF_ERROR(make_folder(pending_ / to_text(part)));
+  passed(CommitPoint::pending_made);
+  return {};
+}
+
+Status PendingStep::sync_folders(const std::vector<ShardFile>& files) {
+  for (const ShardFile& file : files) RETURN_IF_ERROR(sync_directory((pending_ / file.path).parent_path()));
+  passed(CommitPoint::files_written);
+  return {};
+}
+
+Status PendingStep::tell_ready(const ReadyMarker& marker) {
+  RETURN_IF_ERROR(write_file(pending_ / ready_name(options_.rank), marker_text(marker), Durability::synced));
+  passed(CommitPoint::ready_told);
+  return {};
+}
+
+// What that rank said when it gave up; ok if it has not.
+Status PendingStep::error_of(Rank rank) const {
+  const auto text = read_file(pending_ / failed_name(rank), 1_MiB);
+  if (!text.ok()) return {};
+  return parse_failure(format("rank {}", rank), *text);
+}
+
+Status PendingStep::check_marker(Rank rank, const ReadyMarker& marker, const std::string& layout) const {
+  if (marker.save != save_) {
+    return invalid("rank {} saves as '{}', rank 0 as '{}' (run, attempt or number of saves differ)", rank,
+                   marker.save, save_);
+  }
+  if (marker.layout != layout) {
+    return invalid("rank {} has other tensors than rank 0 (names, types or shapes differ)", rank);
+  }
+  for (const ShardFile& file : marker.files) {
+    std::error_code error;
+    const std::uint64_t size = std::filesystem::file_size(pending_ / file.path, error);
+    if (error) return posix_error(file.path, error.value()).with_context(format("rank {}", rank));
+    if (size == file.bytes && file.rank == rank) continue;
+    return corrupt("rank {}: {}: is {} bytes long, {} were written", rank, file.path, size, file.bytes);
+  }
+  return {};
+}
+
+Result<std::vector<ReadyMarker>> PendingStep::collect(const StopToken& stop) {
+  std::vector<ReadyMarker> markers(static_cast<std::size_t>(options_.world_size.value));
+  std::vector<int> missing;
+  for (int r = 0; r < options_.world_size.value; ++r) missing.push_back(r);
+  for (Duration pause = 1ms;; nap(pause)) {
+    refresh(pending_);
+    std::vector<int> still;
+    for (const int r : missing) {
+      const std::string name = ready_name(Rank{r});
+      const auto text = read_file(pending_ / name, kManifestLimit);
+      if (!text.ok()) {
+        if (text.error().code() != Code::not_found) return text.error();
+        RETURN_IF_ERROR(error_of(Rank{r}));
+        still.push_back(r);
+        continue;
+      }
+      OK_OR_RETURN(marker, parse_marker(name, *text));
+      // Rank 0 comes first and wrote its own marker before.
+      const std::string& layout = r == 0 ? marker.layout : markers[0].layout;
+      RETURN_IF_ERROR(check_marker(Rank{r}, marker, layout));
+      markers[static_cast<std::size_t>(r)] = std::move(marker);
+    }
+    missing = std::move(still);
+    if (missing.empty()) break;
+    if (stop.stop_requested()) return cancelled("stopped while waiting for {}", ranks_text(missing));
+    if (deadline_.passed()) {
+      return timeout("{} did not write {} within {}", ranks_text(missing),
+                     missing.size() == 1 ? "its share" : "their shares", rounded_duration(options_.limit));
+    }
+  }
+  passed(CommitPoint::all_ready);
+  return markers;
+}
+
+Status PendingStep::put_in_place() {
+  const Path place = options_.directory / step_folder_name(step_);
+  Status status = rename_path(pending_, place);
+  if (status.code() != Code::exists) return status;
+  std::error_code error;
+  if (!options_.reading.empty() && std::filesystem::equivalent(place, options_.reading, error)) {
+    return exists("{}: is the step this run resumed from", printable(place.string()));
+  }
+  const Path old = options_.directory / removed_folder_name(step_);
+  if (exchange(pending_, place).ok()) {
+    RETURN_IF_ERROR(rename_path(pending_, old));
+  } else {
+    RETURN_IF_ERROR(rename_path(place, old));
+    RETURN_IF_ERROR(rename_path(pending_, place));
+  }
+  (void)remove_tree(old);  // what stays is taken away by the next remove_abandoned
+  return {};
+}
+
+Status PendingStep::publish(const Manifest& manifest) {
+  for (int r = 0; r < options_.world_size.value; ++r)
+    RETURN_IF_ERROR(remove_file(pending_ / ready_name(Rank{r})));
+  RETURN_IF_ERROR(remove_file(pending_ / kLeaseName));
+  for (const Part part : kParts) {
+    if (manifest.of(part).empty()) RETURN_IF_ERROR(remove_tree(pending_ / to_text(part)));
+  }
+  RETURN_IF_ERROR(write_file(pending_ / kManifestName, manifest_text(manifest), Durability::synced));
+  passed(CommitPoint::manifest_written);
+  RETURN_IF_ERROR(put_in_place());
+  passed(CommitPoint::published);
+  RETURN_IF_ERROR(sync_directory(options_.directory));
+  passed(CommitPoint::parent_synced);
+  return {};
+}
+
+Status PendingStep::await_outcome(const StopToken& stop) {
+  for (Duration pause = 1ms;; nap(pause)) {
+    refresh(options_.directory);
+    RETURN_IF_ERROR(error_of(Rank{0}));
+    if (!is_directory(pending_)) break;
+    if (stop.stop_requested()) return cancelled("stopped while waiting for rank 0");
+    if (deadline_.passed()) {
+      return timeout("rank 0 did not commit it within {}", rounded_duration(options_.limit));
+    }
+  }
+  const auto manifest = read_manifest(options_.directory / step_folder_name(step_));
+  if (manifest.ok() && manifest->save == save_) return {};
+  return unavailable("rank 0 gave it up without saying why");
+}
+
+void PendingStep::give_up(const Status& error, const std::vector<ShardFile>& files) {
+  // Files first: on a full disk the message needs the space.
+  for (const ShardFile& file : files) (void)remove_file(pending_ / file.path);
+  if (options_.rank.value == 0) {
+    for (const Part part : kParts) (void)remove_tree(pending_ / to_text(part));
+  }
+  const Path note = pending_ / failed_name(options_.rank);
+  if (write_file(note, failure_text(error)).ok()) return;
+  // An empty note needs no block.
+  (void)File::create(note);
+}
+
+}  // namespace stoker::checkpoint
