@@ -1,0 +1,63 @@
+"""What the command itself needs and how it answers before any verb is at work."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import BIN, REPOSITORY
+
+RUNTIME = {"linux-vdso", "ld-linux-x86-64", "libc", "libm", "libstdc++", "libgcc_s"}
+
+
+def shared_libraries(program: Path) -> set[str]:
+    """Names, without path and version, of all shared libraries that a program loads when it starts."""
+    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    return {Path(name).name.partition(".so")[0] for name in re.findall(r"^\s+(\S+)", listed, re.MULTILINE)}
+
+
+def test_few_shared_libraries_and_neither_libtorch_nor_python(stoker):
+    libraries = shared_libraries(stoker.path)
+    assert {"libc", "libm"} <= libraries  # ldd was understood
+    assert len(libraries - RUNTIME) <= 10
+    assert not [name for name in libraries if re.match(r"libtorch|libc10|libpython|libarrow|libhdf5|libcurl", name)]
+
+
+def test_version_is_that_of_the_file_version(stoker):
+    version = (REPOSITORY / "VERSION").read_text().strip()
+    assert stoker("--version", code=0).out == f"stoker {version}\n"
+
+
+def test_no_command_shows_the_overview(stoker):
+    shown = stoker(code=2)
+    assert "Usage: stoker COMMAND" in shown.out + shown.err
+    assert stoker("--help", code=0).out.splitlines()[0] == shown.out.splitlines()[0]
+
+
+def test_an_unknown_command_is_refused_with_a_suggestion(stoker):
+    refused = stoker("statsu")
+    assert refused.code == 2
+    assert refused.out == ""
+    assert refused.err == "unknown command 'statsu'; did you mean 'status'?\n  try: stoker --help\n"
+
+
+def test_every_command_refuses_an_unknown_flag(stoker):
+    names = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", stoker("--help").out, re.MULTILINE)
+    assert names
+    for name in names:
+        refused = stoker(*name.split(), "--no-such-flag")
+        assert (refused.code, refused.out) == (2, ""), name
+        assert "--no-such-flag" in refused.err, name
+
+
+def test_output_into_a_closed_pipe_is_no_crash(stoker):
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{BIN}/stoker --help | true"], capture_output=True, text=True
+    )
+    assert done.returncode in (0, 141)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_answers_are_whole_without_home_or_terminal(stoker, arguments):
+    assert stoker(*arguments, env={"HOME": None, "TERM": None, "PATH": None}, code=0).out
