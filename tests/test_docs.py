@@ -99,3 +99,9 @@ def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
     broken = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
     assert not broken
+
+
+def test_every_room_has_its_paragraph():
+    rooms = {path.name for path in (REPOSITORY / "src").iterdir() if any(path.rglob("*.cc"))}
+    pages = {page.stem for page in (REPOSITORY / "docs/rooms").glob("*.md")}
+    assert rooms <= pages

@@ -132,7 +132,7 @@ def wrong_with_external(room: Room, included: str, path: Path, private: frozense
 
 def is_test(path: Path) -> bool:
     """Tests and what only tests include: contract suites and sandboxes."""
-    return bool(re.search(r"_(test|contract|sandbox|fixture)$", path.stem)) or "testing" in path.parts
+    return bool(re.search(r"(^|_)(test|contract|sandbox|fixture)$|^test_", path.stem)) or "testing" in path.parts
 
 
 def library_of(included: str) -> str | None:
