@@ -8,11 +8,17 @@
 namespace stoker::cli {
 
 // The commands, each in a file of its own: a declaration here and a line in the table below.
+int data_pack(std::span<const std::string> words, Output& out);
+int data_info(std::span<const std::string> words, Output& out);
+int data_verify(std::span<const std::string> words, Output& out);
 int status(std::span<const std::string> words, Output& out);
 int logs(std::span<const std::string> words, Output& out);
 
 std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
+      {"data pack", "a folder of images becomes a dataset of tar shards", data_pack},
+      {"data info", "what a dataset holds", data_info},
+      {"data verify", "whether a dataset is as it was packed", data_verify},
       {"status", "runs at a glance: state, progress, speed", status},
       {"logs", "what the ranks of a run printed", logs},
   };

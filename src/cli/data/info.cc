@@ -1,0 +1,116 @@
+// `stoker data info DATASET`: docs/commands/data-info.md
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "format/manifest.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::uint64_t bytes_of(const formats::SplitInfo& split) {
+  std::uint64_t bytes = 0;
+  for (const formats::ShardInfo& shard : split.shards) bytes += shard.bytes;
+  return bytes;
+}
+
+std::string first_few(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 10;
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kShown; ++i)
+    text += (i == 0 ? "" : ", ") + printable(names[i]);
+  return names.size() > kShown ? text + ", ..." : text;
+}
+
+std::string images_text(const formats::ImageStatistics& images) {
+  std::string text = grouped(images.images);
+  if (images.width_min == images.width_max && images.height_min == images.height_max) {
+    text += format(", {}x{}", images.width_max, images.height_max);
+  } else {
+    text += format(", {} to {} wide, {} to {} high", images.width_min, images.width_max, images.height_min,
+                   images.height_max);
+  }
+  if (images.progressive > 0) text += format(", {} progressive", grouped(images.progressive));
+  if (images.grayscale > 0) text += format(", {} grey", grouped(images.grayscale));
+  if (images.cmyk > 0) text += format(", {} CMYK", grouped(images.cmyk));
+  return text;
+}
+
+void print(const Path& dataset, const formats::Manifest& manifest, Output& out) {
+  out.line("{}: {} samples, {} shards, {}, version {}", printable(dataset.string()),
+           grouped(manifest.samples()), grouped(manifest.shard_count()), rounded({manifest.bytes()}),
+           manifest.version);
+  std::vector<std::vector<std::string>> rows;
+  for (const formats::SplitInfo& split : manifest.splits) {
+    rows.push_back(
+        {split.name, grouped(split.samples), grouped(split.shards.size()), rounded({bytes_of(split)})});
+  }
+  out.table({"SPLIT", "SAMPLES", "SHARDS", "SIZE"}, rows);
+  const formats::Schema& schema = manifest.schema;
+  std::vector<std::string> files;
+  for (const formats::ComponentInfo& component : schema.components) files.push_back(component.name);
+  out.line("files    {}", first_few(files));
+  if (!schema.classes.empty()) {
+    out.line("classes  {}: {}", grouped(schema.classes.size()), first_few(schema.classes));
+  } else {
+    out.line("classes  {}", schema.has_labels ? "numbers without names" : "none");
+  }
+  if (manifest.images.images > 0) out.line("images   {}", images_text(manifest.images));
+}
+
+std::string to_json(const Path& dataset, const formats::Manifest& manifest) {
+  ordered_json splits = ordered_json::array();
+  for (const formats::SplitInfo& split : manifest.splits) {
+    splits.push_back({{"name", split.name},
+                      {"samples", split.samples},
+                      {"shards", split.shards.size()},
+                      {"bytes", bytes_of(split)},
+                      {"class_samples", split.class_samples}});
+  }
+  ordered_json components = ordered_json::array();
+  for (const formats::ComponentInfo& component : manifest.schema.components) {
+    components.push_back({{"name", component.name}, {"is_image", component.is_image}});
+  }
+  const formats::ImageStatistics& images = manifest.images;
+  const ordered_json json = {{"dataset", printable(dataset.string())},
+                             {"version", manifest.version},
+                             {"samples", manifest.samples()},
+                             {"shards", manifest.shard_count()},
+                             {"bytes", manifest.bytes()},
+                             {"splits", splits},
+                             {"components", components},
+                             {"has_labels", manifest.schema.has_labels},
+                             {"classes", manifest.schema.classes},
+                             {"images",
+                              {{"count", images.images},
+                               {"progressive", images.progressive},
+                               {"grayscale", images.grayscale},
+                               {"cmyk", images.cmyk},
+                               {"width_min", images.width_min},
+                               {"width_max", images.width_max},
+                               {"height_min", images.height_min},
+                               {"height_max", images.height_max}}},
+                             {"left_out", manifest.left_out}};
+  return json.dump();
+}
+
+}  // namespace
+
+int data_info(std::span<const std::string> words, Output& out) {
+  std::string dataset;
+  Arguments arguments("data info", "Says what a dataset holds.");
+  arguments.positional("DATASET", &dataset, "a folder that stoker data pack made");
+  arguments.example("stoker data info photos-s");
+  if (const auto code = arguments.parse(words, out)) return *code;
+
+  const Result<formats::Manifest> manifest = formats::read_manifest(dataset);
+  if (!manifest.ok()) return out.fail(manifest.error());
+  print(dataset, *manifest, out);
+  out.json(to_json(dataset, *manifest));
+  return exit_code::kOk;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,82 @@
+// `stoker data verify DATASET [--full]`: docs/commands/data-verify.md
+#include "data/pack/verify.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+
+namespace stoker::cli {
+namespace {
+
+void print(const Path& dataset, const data::VerifyReport& report, bool is_full, Output& out) {
+  const formats::Manifest& manifest = report.manifest;
+  if (report.damages == 0) {
+    out.line("{}: {} samples in {} shards, {}", printable(dataset.string()), grouped(manifest.samples()),
+             grouped(manifest.shard_count()),
+             is_full ? "every byte as packed" : "index and sizes as packed (--full compares every byte)");
+    return;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const data::Damage& damage : report.damaged) {
+    rows.push_back({damage.shard, damage.sample, damage.expected, damage.found});
+  }
+  out.table({"SHARD", "SAMPLE", "EXPECTED", "FOUND"}, rows);
+  if (report.damages > rows.size()) out.line("... and {} more", grouped(report.damages - rows.size()));
+}
+
+std::string to_json(const Path& dataset, const data::VerifyReport& report, bool is_full) {
+  nlohmann::ordered_json damaged = nlohmann::ordered_json::array();
+  for (const data::Damage& damage : report.damaged) {
+    damaged.push_back({{"shard", damage.shard},
+                       {"sample", damage.sample},
+                       {"expected", damage.expected},
+                       {"found", damage.found}});
+  }
+  const nlohmann::ordered_json json = {{"dataset", printable(dataset.string())},
+                                       {"version", report.manifest.version},
+                                       {"compared", is_full ? "bytes" : "index and sizes"},
+                                       {"samples", report.manifest.samples()},
+                                       {"shards", report.manifest.shard_count()},
+                                       {"damages", report.damages},
+                                       {"damaged", damaged}};
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+int data_verify(std::span<const std::string> words, Output& out) {
+  std::string dataset;
+  bool is_full = false;
+  std::optional<std::int64_t> threads;
+  Arguments arguments("data verify", "Compares a dataset with what was packed, and names what differs.");
+  arguments.positional("DATASET", &dataset, "a folder that stoker data pack made");
+  arguments.flag("--full", &is_full, "compare every byte, not only index and sizes");
+  arguments.option("-j,--jobs", &threads, "N", "threads (default: the cores)");
+  arguments.example("stoker data verify photos-s --full");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  if (threads && (*threads < 1 || *threads > 256)) {
+    return out.fail(invalid("data verify: -j,--jobs: {} is not between 1 and 256", *threads));
+  }
+
+  install_stop_signals();
+  auto progress = out.progress("");
+  const auto depth = is_full ? data::VerifyDepth::bytes : data::VerifyDepth::index;
+  const auto cores = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
+  const Result<data::VerifyReport> report =
+      data::verify_dataset(dataset, depth, static_cast<int>(threads.value_or(cores)), *progress);
+  progress.reset();
+  if (!report.ok()) return out.fail(report.error());
+  print(dataset, *report, is_full, out);
+  out.json(to_json(dataset, *report, is_full));
+  if (report->damages == 0) return exit_code::kOk;
+  out.note("{}: {} damaged (version {})", printable(dataset), grouped(report->damages),
+           report->manifest.short_version());
+  return exit_code::kFailed;
+}
+
+}  // namespace stoker::cli

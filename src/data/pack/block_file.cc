@@ -1,0 +1,40 @@
+#include "data/pack/block_file.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+
+namespace stoker::data {
+
+Result<BlockFile> BlockFile::create(const Path& path) {
+  OK_OR_RETURN(file, File::create(path));
+  return BlockFile(std::move(file));
+}
+
+Status BlockFile::write(std::span<const std::byte> data) {
+  while (!data.empty()) {
+    const std::size_t room = formats::kHashBlock - buffer_.size();
+    const std::span<const std::byte> part = data.first(std::min(room, data.size()));
+    buffer_.insert(buffer_.end(), part.begin(), part.end());
+    data = data.subspan(part.size());
+    if (buffer_.size() == formats::kHashBlock) RETURN_IF_ERROR(flush());
+  }
+  return {};
+}
+
+Status BlockFile::flush() {
+  if (buffer_.empty()) return {};
+  blocks_.push_back(sha256(buffer_));
+  RETURN_IF_ERROR(file_.write(buffer_));
+  bytes_ += buffer_.size();
+  buffer_.clear();
+  return {};
+}
+
+Status BlockFile::finish() {
+  RETURN_IF_ERROR(flush());
+  RETURN_IF_ERROR(file_.sync());
+  return file_.close();
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,80 @@
+// A fragment: "<crc32c of the rest, 8 hex digits>\n<JSON, one line>\n<index section>".
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "data/pack/shard_writer.h"
+
+namespace stoker::data {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kCrcDigits = 8;
+
+Json images_json(const formats::ImageStatistics& i) {
+  return {i.images,    i.progressive, i.grayscale,  i.cmyk,  i.width_min,
+          i.width_max, i.height_min,  i.height_max, i.pixels};
+}
+
+formats::ImageStatistics images_of(const Json& json) {
+  return {.images = json.at(0),
+          .progressive = json.at(1),
+          .grayscale = json.at(2),
+          .cmyk = json.at(3),
+          .width_min = json.at(4),
+          .width_max = json.at(5),
+          .height_min = json.at(6),
+          .height_max = json.at(7),
+          .pixels = json.at(8)};
+}
+
+// Throws nlohmann's exceptions for a document of another shape; the CRC held, so only another version wrote
+// it.
+ShardFacts facts_of(const Json& json) {
+  ShardFacts facts;
+  facts.bytes = json.at("bytes");
+  facts.samples = json.at("samples");
+  facts.images = images_of(json.at("images"));
+  for (const Json& block : json.at("blocks")) {
+    const Result<Digest> digest = parse_digest(block.get<std::string>());
+    facts.blocks.push_back(digest.ok() ? *digest : Digest{});
+  }
+  for (const Json& file : json.at("left_out")) facts.left_out.push_back({file.at(0), file.at(1), file.at(2)});
+  return facts;
+}
+
+}  // namespace
+
+std::string ShardFacts::encode(std::string_view fingerprint) const {
+  Json json = {
+      {"plan", fingerprint}, {"bytes", bytes}, {"samples", samples}, {"images", images_json(images)}};
+  json["blocks"] = Json::array();
+  for (const Digest& block : blocks) json["blocks"].push_back(hex(block));
+  json["left_out"] = Json::array();
+  for (const LeftOut& file : left_out) json["left_out"].push_back({file.path, file.reason, file.detail});
+  // Paths that are no UTF-8 never come here: source.cc leaves them out.
+  const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + section;
+  return format("{:08x}\n{}", crc32c(body), body);
+}
+
+Result<ShardFacts> ShardFacts::decode(std::string_view text, std::string_view fingerprint,
+                                      std::string_view subject) {
+  const std::string_view body = text.size() > kCrcDigits ? text.substr(kCrcDigits + 1) : "";
+  if (body.empty() || text.substr(0, kCrcDigits) != format("{:08x}", crc32c(body))) {
+    return corrupt("{}: fragment is damaged", subject);
+  }
+  const std::size_t line = body.find('\n');
+  if (line == std::string_view::npos) return corrupt("{}: fragment is damaged", subject);
+  try {
+    const Json json = Json::parse(body.substr(0, line));
+    if (json.at("plan") != fingerprint) return corrupt("{}: fragment of another plan", subject);
+    ShardFacts facts = facts_of(json);
+    facts.section = std::string(body.substr(line + 1));
+    return facts;
+  } catch (const Json::exception&) {
+    return corrupt("{}: fragment of another version", subject);
+  }
+}
+
+}  // namespace stoker::data

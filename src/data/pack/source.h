@@ -1,0 +1,84 @@
+// What lies in a folder that is to be packed: splits, classes, samples, and files that cannot be taken by
+// their name alone. Lists folders, reads no file. Thread-compatible values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/status.h"
+
+namespace stoker::data {
+
+enum class SourceLayout {
+  images,  ///< a sample is an image with the files that share its basename
+  files,   ///< every basename is a sample, whatever its files are
+};
+
+/// One file of the source.
+struct SourceFile {
+  std::string name;  ///< without folder
+  std::uint64_t bytes = 0;
+  std::int64_t modified_ns = 0;
+};
+
+/// One folder with files that are samples.
+struct SourceFolder {
+  std::string path;    ///< from the source's root: "train/cat/a"
+  std::string member;  ///< in the archive: "cat/a"; empty at a split's root
+  std::uint32_t split = 0;
+  std::int64_t label = -1;
+  std::vector<SourceFile> files;  ///< sorted by name
+};
+
+/// Consecutive files of one folder that share a basename.
+struct SourceSample {
+  std::uint32_t folder = 0;
+  std::uint32_t first = 0;
+  std::uint32_t files = 0;
+};
+
+/// A file that is not packed, and why.
+struct LeftOut {
+  std::string path;    ///< from the source's root
+  std::string reason;  ///< one of a few: "not an image", "truncated", ...
+  std::string detail;  ///< what exactly; may be empty
+
+  auto operator<=>(const LeftOut&) const = default;
+};
+
+/// Left out on purpose and without harm: not counted.
+constexpr std::string_view kHidden = "hidden";
+
+struct Source {
+  std::vector<std::string> splits;
+  std::vector<std::string> classes;  ///< sorted; label = position
+  std::vector<SourceFolder> folders;
+  std::vector<std::vector<SourceSample>> samples;  ///< per split, by folder and name
+  std::vector<LeftOut> left_out;
+  std::uint64_t files = 0;  ///< all but hidden ones
+  std::uint64_t bytes = 0;
+  bool has_label_files = false;  ///< labels come from files "<basename>.cls"
+
+  bool has_labels() const { return has_label_files || !classes.empty(); }
+  const SourceFile& file(const SourceSample& sample, std::uint32_t which) const {
+    return folders[sample.folder].files[sample.first + which];
+  }
+  /// Path and basename without extension: WebDataset's __key__.
+  std::string key(const SourceSample& sample) const;
+};
+
+/// The part of a file name before its first dot, and the rest in lower case: ("0001", "seg.png").
+std::string_view basename_of(std::string_view name);
+std::string extension_of(std::string_view name);
+/// Whether files of that extension are images: its last part is jpg, jpeg, png or webp.
+bool is_image_extension(std::string_view extension);
+
+/// Lists `root` with up to `threads` threads. Errors: no such folder, nothing to pack, a class without files,
+/// two files that would be one, label files beside class folders.
+Result<Source> list_source(const Path& root, SourceLayout layout, int threads, const Progress& progress);
+
+}  // namespace stoker::data

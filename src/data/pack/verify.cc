@@ -1,0 +1,199 @@
+#include "data/pack/verify.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/hash.h"
+#include "base/thread.h"
+#include "format/shard_source.h"
+
+namespace stoker::data {
+
+namespace {
+
+using formats::Component;
+using formats::IndexSection;
+using formats::ShardInfo;
+
+constexpr std::size_t kShownDigits = 12;
+
+std::string short_hash(const Digest& digest) { return hex(digest).substr(0, kShownDigits); }
+
+// One file of one sample, on the way through a shard.
+struct Extent {
+  Component component;
+  std::uint64_t sample = 0;
+  std::uint32_t crc = 0;
+};
+
+// Checks one shard: a single pass from front to back feeds both the block hashes and the CRCs.
+class ShardCheck {
+ public:
+  ShardCheck(const Path& folder, const ShardInfo& info, const IndexSection& section)
+      : info_(info), section_(section), path_(folder / info.file) {}
+
+  std::vector<Damage> damaged;
+
+  /// Whether the shard is there and of the right size.
+  bool check_size() {
+    std::error_code error;
+    const std::uint64_t size = std::filesystem::file_size(path_, error);
+    const std::string expected = format("{} bytes", info_.bytes);
+    if (error) {
+      add("-", expected, error == std::errc::no_such_file_or_directory ? "missing" : error.message());
+      return false;
+    }
+    if (size != info_.bytes) add("-", expected, format("{} bytes", size));
+    return size == info_.bytes;
+  }
+
+  /// `go_on(bytes)` is told of progress; false ends the check.
+  template <typename GoOn>
+  void check_bytes(const GoOn& go_on) {
+    list_extents();
+    const Result<File> file = File::open_read(path_);
+    if (!file.ok()) return add("-", format("{} bytes", info_.bytes), std::string(file.status().message()));
+    std::vector<std::byte> buffer(formats::kHashBlock);
+    for (std::size_t block = 0; block < info_.blocks.size(); ++block) {
+      const std::uint64_t begin = block * formats::kHashBlock;
+      const auto bytes = std::span(buffer).first(std::min(formats::kHashBlock, info_.bytes - begin));
+      if (Status status = file->read_at(begin, bytes); !status.ok()) {
+        return add(format("block {}", block), short_hash(info_.blocks[block]), std::string(status.message()));
+      }
+      feed(begin, bytes);
+      if (const Digest found = sha256(bytes); found != info_.blocks[block])
+        bad_blocks_.push_back({block, found});
+      if (!go_on(bytes.size())) return;
+    }
+    add_bad_blocks();
+  }
+
+ private:
+  void add(std::string sample, std::string expected, std::string found) {
+    damaged.push_back({info_.file, std::move(sample), std::move(expected), std::move(found)});
+  }
+
+  void list_extents() {
+    for (std::uint64_t s = 0; s < section_.samples(); ++s) {
+      for (std::uint32_t c = 0; c < section_.component_count(s); ++c) {
+        extents_.push_back({.component = section_.component(s, c), .sample = s, .crc = 0});
+      }
+    }
+    // Pack writes them in order; an index made by others need not.
+    std::sort(extents_.begin(), extents_.end(),
+              [](const Extent& a, const Extent& b) { return a.component.offset < b.component.offset; });
+  }
+
+  // Adds a block to the CRCs of the files that lie in it, and judges those that end in it.
+  void feed(std::uint64_t begin, std::span<const std::byte> bytes) {
+    const std::uint64_t end = begin + bytes.size();
+    while (next_ < extents_.size() && extents_[next_].component.offset < end)
+      open_.push_back(extents_[next_++]);
+    std::erase_if(open_, [&](Extent& extent) {
+      const Component& c = extent.component;
+      const std::uint64_t from = std::max(begin, c.offset);
+      const std::uint64_t to = std::min(end, c.offset + c.length);
+      if (from < to) extent.crc = crc32c(bytes.subspan(from - begin, to - from), extent.crc);
+      if (c.offset + c.length > end) return false;
+      if (extent.crc != c.crc32c) {
+        bad_files_.push_back(c);
+        add(name_of(extent), format("CRC-32C {:08x}", c.crc32c), format("{:08x}", extent.crc));
+      }
+      return true;
+    });
+  }
+
+  std::string name_of(const Extent& extent) const {
+    return format("{}.{}", printable(section_.key(extent.sample)), section_.names()[extent.component.name]);
+  }
+
+  // Blocks whose damage no file's CRC has told: it lies in headers or padding.
+  void add_bad_blocks() {
+    for (const BadBlock& bad : bad_blocks_) {
+      const std::uint64_t begin = bad.block * formats::kHashBlock;
+      const auto lies_in = [&](const Component& c) {
+        return c.offset < begin + formats::kHashBlock && c.offset + c.length > begin;
+      };
+      if (std::any_of(bad_files_.begin(), bad_files_.end(), lies_in)) continue;
+      add(format("block {}", bad.block), "SHA-256 " + short_hash(info_.blocks[bad.block]),
+          short_hash(bad.found));
+    }
+  }
+
+  struct BadBlock {
+    std::size_t block = 0;
+    Digest found{};
+  };
+
+  const ShardInfo& info_;
+  const IndexSection& section_;
+  Path path_;
+  std::vector<Extent> extents_;
+  std::vector<Extent> open_;  // begun in an earlier block
+  std::size_t next_ = 0;
+  std::vector<BadBlock> bad_blocks_;
+  std::vector<Component> bad_files_;
+};
+
+struct Task {
+  const ShardInfo* info = nullptr;
+  const IndexSection* section = nullptr;
+  std::vector<Damage> damaged;
+};
+
+Status check_index_hash(const Path& dataset, const formats::OpenDataset& opened) {
+  const Path path = dataset / formats::kIndexFile;
+  OK_OR_RETURN(index, MappedFile::open(path));
+  const formats::Manifest& manifest = opened.manifest;
+  if (index.bytes().size() == manifest.index_bytes && sha256(index.bytes()) == manifest.index_hash) return {};
+  return corrupt("{}: is not the index that the manifest names (SHA-256 expected {}, found {})",
+                 printable(path.string()), short_hash(manifest.index_hash),
+                 short_hash(sha256(index.bytes())));
+}
+
+}  // namespace
+
+Result<VerifyReport> verify_dataset(const Path& dataset, VerifyDepth depth, int threads, Progress& progress) {
+  OK_OR_RETURN(opened, formats::open_dataset(dataset));
+  if (depth == VerifyDepth::bytes) RETURN_IF_ERROR(check_index_hash(dataset, opened));
+  std::vector<Task> tasks;
+  for (const formats::SplitInfo& split : opened.manifest.splits) {
+    for (const ShardInfo& shard : split.shards) {
+      tasks.push_back({.info = &shard, .section = &opened.index.sections()[tasks.size()], .damaged = {}});
+    }
+  }
+  const std::uint64_t total = opened.manifest.bytes();
+  std::atomic<std::uint64_t> done{0};
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+      ShardCheck check(dataset, *tasks[i].info, *tasks[i].section);
+      if (check.check_size() && depth == VerifyDepth::bytes) {
+        check.check_bytes([&](std::uint64_t bytes) {
+          const std::uint64_t now = done += bytes;
+          progress.report({.done = now >> 20, .total = total >> 20, .unit = "MiB", .bytes = {now}});
+          return !progress.stop_requested();
+        });
+      }
+      tasks[i].damaged = std::move(check.damaged);
+    }
+  };
+  {
+    std::vector<Thread> helpers;
+    for (int t = 1; t < threads; ++t) helpers.emplace_back([&](const StopToken&) { work(); });
+    work();
+  }
+  if (progress.stop_requested())
+    return cancelled("{}: stopped before all was compared", printable(dataset.string()));
+  VerifyReport report;
+  for (Task& task : tasks) {
+    report.damages += task.damaged.size();
+    for (Damage& damage : task.damaged) {
+      if (report.damaged.size() < VerifyReport::kMostDamage) report.damaged.push_back(std::move(damage));
+    }
+  }
+  report.manifest = std::move(opened.manifest);
+  return report;
+}
+
+}  // namespace stoker::data
