@@ -82,8 +82,9 @@ bool is_alive(const Lease& lease, WallTime now) {
 }
 
 bool is_pending_alive(const Path& folder, WallTime now) {
-  const auto text = read_file(folder / kLeaseName, 64_KiB);
-  if (text.ok()) {
+  for (const std::string_view name : {kLeaseName, kMakerLeaseName}) {
+    const auto text = read_file(folder / name, 64_KiB);
+    if (!text.ok()) continue;
     const auto lease = parse_lease("lease", *text);
     if (lease.ok()) return is_alive(*lease, now);
   }

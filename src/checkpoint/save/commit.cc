@@ -1,13 +1,13 @@
 // How a step is committed. P is the pending folder .step-<n>.<writer>.<turn>, whose name every rank can
 // compute.
-//   1. every rank makes P if it is not there; rank 0 leaves its lease in it
+//   1. every rank makes P if it is not there; rank 0, and the rank that made it, leave their leases in it
 //   2. every rank writes its files as P/<part>/<name>.part and fsyncs them
 //   3. every rank gives its files their names and fsyncs the folders they are in
 //   4. every rank writes P/rank-<r>.ready with sizes and CRCs, and fsyncs it
 //   5. rank 0 waits for every marker, by name, and checks markers and sizes of files
-//   6. rank 0 removes markers and lease, writes manifest.json, fsyncs it and P
+//   6. rank 0 removes the markers, writes manifest.json, fsyncs it and P
 //   7. rank 0 renames P to step-<n>                        <- the step exists from here on
-//   8. rank 0 fsyncs the directory, so that a power cut cannot undo 7
+//   8. rank 0 fsyncs the directory, so that a power cut cannot undo 7, and removes the leases
 //   9. rank 0 removes the steps beyond `keep`
 // A rank that fails before 4 writes P/rank-<r>.failed instead; rank 0 then gives up and says so in
 // P/rank-0000.failed, which the others look for. A crash before 7 leaves P, which nobody takes for a step and
@@ -48,6 +48,12 @@ Status make_folder(const Path& path) {
   return status;
 }
 
+Status leave_lease(const Path& path, const SaverOptions& options) {
+  OK_OR_RETURN(file, File::create_new(path));
+  RETURN_IF_ERROR(file.write(lease_text(make_lease(options.world_size, options.limit, RealClock().wall()))));
+  return file.close();
+}
+
 // "rank 1", "ranks 1, 3 and 5 more".
 std::string ranks_text(const std::vector<int>& ranks) {
   constexpr std::size_t kMost = 8;
@@ -84,13 +90,12 @@ void PendingStep::nap(Duration& pause) const {
 }
 
 Status PendingStep::open() {
-  RETURN_IF_ERROR(make_folder(pending_));
+  const Status made = make_directory(pending_);
+  if (!made.ok() && !(made.code() == Code::exists && is_directory(pending_))) return made;
   if (options_.rank.value == 0) {
-    const Lease lease = make_lease(options_.world_size, options_.limit, RealClock().wall());
-    OK_OR_RETURN(file, File::create_new(pending_ / kLeaseName));
-    RETURN_IF_ERROR(file.write(lease_text(lease)));
-    RETURN_IF_ERROR(file.close());
+    RETURN_IF_ERROR(leave_lease(pending_ / kLeaseName, options_));
   } else {
+    if (made.ok()) RETURN_IF_ERROR(leave_lease(pending_ / kMakerLeaseName, options_));
     RETURN_IF_ERROR(error_of(Rank{0}));
   }
   for (const Part part : kParts) RETURN_IF_ERROR(make_folder(pending_ / to_text(part)));
@@ -191,7 +196,6 @@ Status PendingStep::put_in_place() {
 Status PendingStep::publish(const Manifest& manifest) {
   for (int r = 0; r < options_.world_size.value; ++r)
     RETURN_IF_ERROR(remove_file(pending_ / ready_name(Rank{r})));
-  RETURN_IF_ERROR(remove_file(pending_ / kLeaseName));
   for (const Part part : kParts) {
     if (manifest.of(part).empty()) RETURN_IF_ERROR(remove_tree(pending_ / to_text(part)));
   }
@@ -200,6 +204,9 @@ Status PendingStep::publish(const Manifest& manifest) {
   RETURN_IF_ERROR(put_in_place());
   passed(CommitPoint::published);
   RETURN_IF_ERROR(sync_directory(options_.directory));
+  // Only now: a pending folder without a lease would count as alive for an hour.
+  const Path place = options_.directory / step_folder_name(step_);
+  for (const std::string_view name : {kLeaseName, kMakerLeaseName}) (void)remove_file(place / name);
   passed(CommitPoint::parent_synced);
   return {};
 }

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
 #include "checkpoint/save/commit.h"
 #include "checkpoint/save/page_buffer.h"
@@ -191,7 +192,11 @@ class Saver::Impl {
   }
   // REQUIRES: nothing is being written.
   void tidy() {
-    for (const Path& folder : given_up_) (void)remove_tree(folder);
+    for (const auto& [step, folder] : given_up_) {
+      // Away first: a rank that is late would otherwise write into it while it is being removed.
+      const Path away = options_.directory / removed_folder_name(step);
+      if (rename_path(folder, away).ok()) (void)remove_tree(away);
+    }
     given_up_.clear();
   }
 
@@ -261,7 +266,7 @@ class Saver::Impl {
     Status status = opened.ok() ? write_share_and_commit(slot, pending, files, stop) : opened;
     if (status.ok()) return status;
     pending.give_up(status, files);
-    if (options_.rank.value == 0) given_up_.push_back(pending.folder());
+    if (options_.rank.value == 0) given_up_.emplace_back(slot.step, pending.folder());
     return status;
   }
 
@@ -313,7 +318,7 @@ class Saver::Impl {
   // Used by the caller's thread only.
   std::uint64_t turn_ = 0;
   // Used by the writer thread only, and by tidy().
-  std::vector<Path> given_up_;
+  std::vector<std::pair<Step, Path>> given_up_;
   // A slot belongs to the caller while it is filled and to the writer while it is queued; is_busy is guarded
   // by mutex_.
   std::array<Slot, kSlots> slots_;

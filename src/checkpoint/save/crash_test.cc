@@ -1,0 +1,181 @@
+// Kills a rank, and all of them, at every point of the protocol, and at moments between; fills the disk.
+#include <csignal>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/process.h"
+#include "checkpoint/sandbox.h"
+
+namespace stoker::checkpoint {
+namespace {
+
+// Saves steps 1 and 2 with two ranks in a child; the given rank kills it at a point of step 2.
+void save_killed_at(const Sandbox& box, CommitPoint point, int rank) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    (void)box.save(2, {1, 2}, [&](SaverOptions& o) {
+      if (o.rank.value != rank) return;
+      auto seen = std::make_shared<int>(0);  // shared by copies of the callback
+      o.observe = [point, seen](CommitPoint p) {
+        if (p == point && ++*seen == 2) ::kill(::getpid(), SIGKILL);
+      };
+    });
+    ::_exit(0);  // the point was not reached
+  }
+  int how = 0;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) << how;
+}
+
+struct KillCase {
+  const char* name;
+  CommitPoint point;
+  int rank;
+  bool is_published;
+};
+
+class Killed : public testing::TestWithParam<KillCase> {};
+
+TEST_P(Killed, the_step_is_there_whole_or_not_at_all) {
+  Sandbox box;
+  save_killed_at(box, GetParam().point, GetParam().rank);
+  EXPECT_TRUE(box.loads_exactly(1));
+  EXPECT_EQ(path_exists(box.step(2)), GetParam().is_published);
+  if (GetParam().is_published) {
+    EXPECT_TRUE(box.loads_exactly(2));
+  }
+  ToyModel model(0);
+  const auto loaded = load_latest(box.directory(), {}, model.targets());
+  ASSERT_TRUE(loaded.ok());
+  EXPECT_EQ(loaded->step, Step{GetParam().is_published ? 2 : 1});
+  EXPECT_TRUE(loaded->skipped.empty());
+  // The next attempt, of another world size, clears up and goes on.
+  box.writer = "2";
+  box.save_well(3, {2, 3});
+  EXPECT_EQ(box.list(Depth::bytes), "1 valid, 2 valid, 3 valid");
+  EXPECT_EQ(list_directory(box.directory())->size(), 3u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    At, Killed,
+    testing::Values(KillCase{"pending_made_by_rank_0", CommitPoint::pending_made, 0, false},
+                    KillCase{"pending_made_by_rank_1", CommitPoint::pending_made, 1, false},
+                    KillCase{"files_written_by_rank_0", CommitPoint::files_written, 0, false},
+                    KillCase{"files_written_by_rank_1", CommitPoint::files_written, 1, false},
+                    KillCase{"ready_told_by_rank_0", CommitPoint::ready_told, 0, false},
+                    KillCase{"all_ready", CommitPoint::all_ready, 0, false},
+                    KillCase{"manifest_written", CommitPoint::manifest_written, 0, false},
+                    KillCase{"published", CommitPoint::published, 0, true},
+                    KillCase{"parent_synced", CommitPoint::parent_synced, 0, true},
+                    KillCase{"pruned", CommitPoint::pruned, 0, true}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Killed, while_replacing_a_step_leaves_one_of_the_two) {
+  for (const CommitPoint point : {CommitPoint::manifest_written, CommitPoint::published}) {
+    Sandbox box;
+    box.save_well(1, {1, 2});
+    box.writer = "2";
+    save_killed_at(box, point, 0);
+    EXPECT_EQ(box.list(Depth::bytes).substr(0, 16), "1 valid, 2 valid");
+    EXPECT_TRUE(box.loads_exactly(2));
+  }
+}
+
+TEST(Killed, rank_zero_is_told_of_and_list_says_whose_share_is_missing) {
+  Sandbox box;
+  save_killed_at(box, CommitPoint::files_written, 1);
+  const std::string list = box.list();
+  EXPECT_THAT(list, testing::StartsWith("1 valid, 2 torn: "));
+  EXPECT_THAT(list, testing::HasSubstr("(killed while writing)"));
+}
+
+// Moments nobody chose: the writing of files itself, renames, the pruning of older steps.
+TEST(Killed, at_any_moment_the_newest_step_is_whole) {
+  for (int round = 0; round < 12; ++round) {
+    Sandbox box;
+    box.keep = 1;
+    Pipe pipe = std::move(*Pipe::create());
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      (void)box.save(2, {1, 2, 3, 4, 5, 6, 7, 8}, [&](SaverOptions& o) {
+        if (o.rank.value == 0) {
+          o.observe = [&](CommitPoint p) {
+            if (p == CommitPoint::published) (void)!::write(pipe.write.get(), "x", 1);
+          };
+        }
+      });
+      ::_exit(0);
+    }
+    char byte = 0;
+    ASSERT_EQ(::read(pipe.read.get(), &byte, 1), 1);  // step 1 is there
+    std::this_thread::sleep_for(std::chrono::microseconds(round * 5003));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    ToyModel model(0);
+    const auto loaded = load_latest(box.directory(), {}, model.targets());
+    ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
+    EXPECT_TRUE(loaded->skipped.empty());
+    EXPECT_TRUE(model == ToyModel(static_cast<std::uint64_t>(loaded->step.value) * 100));
+  }
+}
+
+// A filesystem of a few megabytes, or the reason why there is none.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const char* size) {
+    if (::mount("stoker-test", folder_.path().c_str(), "tmpfs", 0, size) != 0) why_ = std::strerror(errno);
+  }
+  ~SmallDisk() {
+    if (why_.empty()) ::umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+  const std::string& why() const { return why_; }
+  const Path& path() const { return folder_.path(); }
+
+ private:
+  TempDirectory folder_;
+  std::string why_;
+};
+
+// One step of ToyModel takes about 3.3 MB.
+TEST(DiskFull, leaves_the_previous_step_valid_and_says_so) {
+  const SmallDisk disk("size=6m");
+  if (!disk.why().empty()) GTEST_SKIP() << "mounting a small tmpfs needs root: " << disk.why();
+  Sandbox box(disk.path() / "ckpt");
+  box.save_well(2, {1});
+  const std::vector<Status> statuses = box.save(2, {2});
+  EXPECT_EQ(statuses[0].code(), Code::no_space);
+  EXPECT_EQ(statuses[1].code(), Code::no_space);
+  EXPECT_THAT(statuses[0].to_string(), testing::StartsWith("checkpoint step 2: "));
+  EXPECT_THAT(statuses[0].to_string(), testing::HasSubstr(": no space left on device"));
+  EXPECT_EQ(box.list(Depth::bytes), "1 valid");
+  EXPECT_TRUE(box.loads_exactly(1));
+  // What the failed save wrote is gone: there is as much room as before.
+  EXPECT_GT(free_space(disk.path())->value, 2'300'000u);
+}
+
+TEST(DiskFull, training_goes_on_and_saves_again_once_there_is_room) {
+  const SmallDisk disk("size=8m");
+  if (!disk.why().empty()) GTEST_SKIP() << "mounting a small tmpfs needs root: " << disk.why();
+  Sandbox box(disk.path() / "ckpt");
+  auto saver = *Saver::create(box.options(0, 1));
+  ToyModel model(300);
+  ASSERT_TRUE(saver->save(model.contents(Step{1})).ok());
+  ASSERT_TRUE(saver->wait(Deadline::after(30s)).ok());
+  ASSERT_TRUE(write_file(disk.path() / "ballast", std::string(3'000'000, 'x')).ok());
+  ASSERT_TRUE(saver->save(model.contents(Step{2})).ok());
+  EXPECT_EQ(saver->wait(Deadline::after(30s)).code(), Code::no_space);
+  ASSERT_TRUE(remove_file(disk.path() / "ballast").ok());
+  ASSERT_TRUE(saver->save(model.contents(Step{3})).ok());
+  EXPECT_TRUE(saver->finish(Deadline::after(30s)).ok());
+  EXPECT_EQ(box.list(Depth::bytes), "1 valid, 3 valid");
+  EXPECT_EQ(list_directory(box.directory())->size(), 2u);
+}
+
+}  // namespace
+}  // namespace stoker::checkpoint
