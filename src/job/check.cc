@@ -162,7 +162,7 @@ void complete_and_check(const Effective& effective, const Origin& file, Job& job
   if (!is_readable) return;
   check_what_runs(effective, file, mistakes);
   check_command(effective, job, mistakes);
-  if (job.train) complete_train(effective, job, mistakes);
+  if (job.train && mistakes.empty()) complete_train(effective, job, mistakes);
 }
 
 }  // namespace stoker::job

@@ -206,7 +206,7 @@ struct Job {
 struct LoadOptions {
   std::vector<std::string> environment;  ///< "NAME=value"; those named STOKER_SET_<KEY_PATH> count
   std::vector<std::string> set;          ///< "key.path=value", a later one wins
-  Path current_directory;                ///< for relative paths outside the file; empty: the process's own
+  Path current_directory;  ///< for relative paths outside the file, and for `file`; empty: the process's
 };
 
 /// Reads and checks the job file. Relative paths in the file start at the file's folder, those in `options`

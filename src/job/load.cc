@@ -139,7 +139,7 @@ Job read_job(const Effective& effective, const Path& folder, const Path& current
 }  // namespace
 
 Result<Job> load(const Path& file, const LoadOptions& options) {
-  Result<std::string> text = config::read_config_file(file);
+  Result<std::string> text = config::read_config_file(options.current_directory / file);
   if (!text) {
     if (text.error().code() != Code::not_found) return std::move(text).error();
     return std::move(text).error().cure("stoker init");
