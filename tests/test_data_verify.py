@@ -1,0 +1,98 @@
+"""stoker data verify and info: what is damaged is named; what is no dataset is said."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def dataset(example_dataset: Path, tmp_path: Path) -> Path:
+    """A copy of the packed example that a test may damage."""
+    return shutil.copytree(example_dataset, tmp_path / "data")
+
+
+def flip(file: Path, offset: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[offset] ^= 1
+    file.write_bytes(data)
+
+
+def test_an_untouched_dataset_is_as_packed(stoker, dataset):
+    assert stoker("data", "verify", "data", code=0).out == (
+        "data: 6 000 samples in {} shards, index and sizes as packed (--full compares every byte)\n".format(
+            len(list(dataset.glob("*.tar")))
+        )
+    )
+    assert stoker("data", "verify", "data", "--full", code=0).out.endswith("shards, every byte as packed\n")
+
+
+def test_a_flipped_bit_in_a_sample_is_found_and_named(stoker, dataset):
+    shard = dataset / "train-000000.tar"
+    name = shard.read_bytes()[:100].rstrip(b"\0").decode()
+    flip(shard, 512 + 100)
+    assert stoker("data", "verify", "data", code=0).err == ""
+    done = stoker("data", "verify", "data", "--full", code=1)
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["SHARD", "SAMPLE", "EXPECTED", "FOUND"]
+    assert re.fullmatch(rf"train-000000\.tar   {name}   CRC-32C [0-9a-f]{{8}}   [0-9a-f]{{8}}", lines[1])
+    assert len(lines) == 2
+    assert re.fullmatch(r"data: 1 damaged \(version [0-9a-f]{8}\)\n", done.err)
+
+
+def test_a_flipped_bit_between_samples_is_found_by_its_block(stoker, dataset):
+    flip(dataset / "train-000000.tar", 140)
+    done = stoker("data", "verify", "data", "--full", code=1)
+    assert re.search(r"^train-000000\.tar   block 0   SHA-256 [0-9a-f]{12}   [0-9a-f]{12}$", done.out, re.MULTILINE)
+
+
+def test_missing_and_torn_shards_are_found_without_reading(stoker, dataset):
+    whole = (dataset / "train-000000.tar").stat().st_size
+    (dataset / "train-000000.tar").write_bytes(b"x" * 100)
+    test = (dataset / "test-000000.tar").stat().st_size
+    (dataset / "test-000000.tar").unlink()
+    done = stoker("data", "verify", "data", "--json", code=1)
+    value = json.loads(done.out)
+    assert value["damages"] == 2 and value["compared"] == "index and sizes"
+    assert value["damaged"] == [
+        {"shard": "train-000000.tar", "sample": "-", "expected": f"{whole} bytes", "found": "100 bytes"},
+        {"shard": "test-000000.tar", "sample": "-", "expected": f"{test} bytes", "found": "missing"},
+    ]
+
+
+def test_a_damaged_index_or_manifest_is_named(stoker, dataset):
+    index = (dataset / "index.bin").read_bytes()
+    flip(dataset / "index.bin", len(index) // 2)
+    done = stoker("data", "verify", "data", code=1)
+    assert re.fullmatch(r"data/index\.bin: section \d+: section is damaged \(CRC-32C\)\n", done.err)
+    (dataset / "index.bin").write_bytes(index[:-1])
+    assert stoker("data", "verify", "data", code=1).err == (
+        f"data/index.bin: has {len(index) - 1} bytes, its header says {len(index)}\n"
+    )
+    (dataset / "index.bin").unlink()
+    assert stoker("data", "verify", "data", code=1).err == "data/index.bin: no such file or directory\n"
+    text = (dataset / "manifest.json").read_text()
+    (dataset / "manifest.json").write_text(text[: len(text) // 2])
+    assert stoker("data", "info", "data", code=1).err == "data/manifest.json: is not JSON\n"
+
+
+def test_what_is_no_dataset_is_said(stoker, tmp_path):
+    assert stoker("data", "info", "none", code=1).err == "none: no such dataset\n"
+    (tmp_path / "empty").mkdir()
+    assert stoker("data", "info", "empty", code=1).err == (
+        "empty: is no dataset: it has no manifest.json\n  try: stoker data pack FOLDER empty\n"
+    )
+
+
+def test_info_shows_splits_classes_and_images(stoker, dataset):
+    lines = stoker("data", "info", "data", code=0).out.splitlines()
+    assert re.fullmatch(r"data: 6 000 samples, \d+ shards, [\d.]+ MB, version [0-9a-f]{64}", lines[0])
+    assert lines[1].split() == ["SPLIT", "SAMPLES", "SHARDS", "SIZE"]
+    assert lines[2].split()[:2] == ["train", "5"] and lines[3].split()[:2] == ["test", "1"]
+    assert lines[4:] == [
+        "files    jpg",
+        "classes  10: airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck",
+        "images   6 000, 32x32",
+    ]
