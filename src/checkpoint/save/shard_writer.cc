@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <map>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
