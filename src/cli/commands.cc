@@ -13,6 +13,7 @@ int data_info(std::span<const std::string> words, Output& out);
 int data_verify(std::span<const std::string> words, Output& out);
 int status(std::span<const std::string> words, Output& out);
 int logs(std::span<const std::string> words, Output& out);
+int report(std::span<const std::string> words, Output& out);
 
 std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
@@ -21,6 +22,7 @@ std::span<const CommandEntry> commands() {
       {"data verify", "whether a dataset is as it was packed", data_verify},
       {"status", "runs at a glance: state, progress, speed", status},
       {"logs", "what the ranks of a run printed", logs},
+      {"report", "what a run was: result, curves, where the time went", report},
   };
   return kCommands;
 }

@@ -61,7 +61,7 @@ std::string note(const Line& line) {
   if (!line.problem.ok()) return std::string(line.problem.message());
   std::string text = line.state.reason;
   if (text.empty() && line.progress.validation_top1)
-    text = format("top-1 {:.1f} %", *line.progress.validation_top1);
+    text = format("top-1 {:.1f} %", 100 * *line.progress.validation_top1);
   if (line.state.attempts > 1) text += format("{}attempt {}", text.empty() ? "" : ", ", line.state.attempts);
   return text;
 }

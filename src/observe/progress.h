@@ -17,7 +17,7 @@ struct RunProgress {
   std::optional<double> loss;         ///< of the last step
   /// Over the last steps, by rank 0's clock and as if every rank did what rank 0 did.
   std::optional<double> samples_per_s;
-  std::optional<double> validation_top1;  ///< percent, last validated epoch of this attempt
+  std::optional<double> validation_top1;  ///< fraction of 1, last validated epoch of this attempt
 };
 
 /// Of one attempt. Absent or damaged files give empty values.

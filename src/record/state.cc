@@ -41,23 +41,6 @@ std::int64_t start_of(const Path& proc, std::int64_t pid) {
   return start;
 }
 
-/// The newest change of a file in the attempt's folder, Unix seconds; 0 when it cannot be read.
-double last_sign_of_life(const Attempt& attempt) {
-  const auto names = list_directory(attempt.folder());
-  double newest = 0;
-  const auto look = [&](const Path& path) {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0) return;
-    newest = std::max(
-        newest, static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec));
-  };
-  look(attempt.folder());
-  if (names) {
-    for (const std::string& name : *names) look(attempt.folder() / name);
-  }
-  return newest;
-}
-
 /// What the supervisors of one attempt said.
 struct Story {
   std::map<int, std::pair<double, AttemptStarted>> started;  // by node
@@ -176,6 +159,22 @@ std::string_view to_text(State state) {
       return "lost";
   }
   return "lost";
+}
+
+double last_sign_of_life(const Attempt& attempt) {
+  const auto names = list_directory(attempt.folder());
+  double newest = 0;
+  const auto look = [&](const Path& path) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) return;
+    newest = std::max(
+        newest, static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec));
+  };
+  look(attempt.folder());
+  if (names) {
+    for (const std::string& name : *names) look(attempt.folder() / name);
+  }
+  return newest;
 }
 
 ProcessIdentity this_process(const Path& proc) {

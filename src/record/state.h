@@ -47,4 +47,7 @@ struct LivenessOptions {
 /// Reads the events of the run's attempts. Damaged or absent files count as silence, never as an error.
 RunState derive_state(const RunFolder& run, const LivenessOptions& options = {});
 
+/// The newest change of a file in the attempt's folder, Unix seconds; 0 when it cannot be read.
+double last_sign_of_life(const Attempt& attempt);
+
 }  // namespace stoker::record

@@ -1,0 +1,88 @@
+// `stoker report RUN...`: docs/commands/report.md
+#include "report/report.h"
+
+#include <array>
+
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/runs.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr std::array<std::string_view, 3> kForms = {"html", "text", "json"};
+
+struct Options {
+  std::vector<std::string> words;
+  std::string runs = "runs";
+  std::string form;
+  std::string file;
+};
+
+Status check(const Options& o) {
+  for (std::string_view form : kForms) {
+    if (o.form == form) return {};
+  }
+  return invalid("report: unknown form '{}'{} (--format)", printable(o.form), suggestion(o.form, kForms));
+}
+
+/// `runs/<id>/report.html` for one run; for several there is no folder of their own.
+Result<Path> page_path(const Options& o, const std::vector<report::RunFacts>& all) {
+  if (!o.file.empty()) return Path(o.file);
+  if (all.size() == 1) return all.front().folder / "report.html";
+  return invalid("report: {} runs make one page, which needs a name (--out)", all.size())
+      .cure("stoker report {} --out report.html", join(o.words, " "));
+}
+
+int write_page(const Options& o, const std::vector<report::RunFacts>& all, Output& out) {
+  const auto path = page_path(o, all);
+  if (!path) return out.fail(path.error());
+  if (const Status written = write_file(*path, report::to_html(all)); !written.ok()) return out.fail(written);
+  for (const report::RunFacts& facts : all) out.line("{}", report::result_sentence(facts));
+  out.line("  {}", printable(path->string()));
+  out.json(report::to_json(all));
+  return exit_code::kOk;
+}
+
+int write_text(const Options& o, const std::vector<report::RunFacts>& all, Output& out) {
+  const bool is_json = o.form == "json";
+  const std::string content = is_json ? report::to_json(all) + "\n" : report::to_plain_text(all);
+  if (!o.file.empty()) {
+    if (const Status written = write_file(o.file, content); !written.ok()) return out.fail(written);
+    out.line("{}", printable(o.file));
+  } else {
+    out.raw(content);
+  }
+  out.json(report::to_json(all));
+  return exit_code::kOk;
+}
+
+}  // namespace
+
+int report(std::span<const std::string> words, Output& out) {
+  Options o;
+  o.form = out.is_json() ? "json" : "html";
+  Arguments arguments("report",
+                      "Shows what a run was: result, curves, where the time went, how to run it again.");
+  arguments.positional_list("RUN", &o.words,
+                            "run id, a unique prefix of one, a folder, or 'last' (if left out)");
+  arguments.option("--format", &o.form, "FORM", "html (a page), text or json");
+  arguments.option("--out", &o.file, "FILE",
+                   "where it goes; if left out the page to report.html in the run's folder, text and json to "
+                   "standard output");
+  arguments.option("--runs", &o.runs, "DIR", "folder that holds the runs (the job's record.directory)");
+  arguments.example("stoker report last");
+  arguments.example("stoker report last --format text");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  if (const Status status = check(o); !status.ok()) return out.fail(status);
+  if (o.words.empty()) o.words.emplace_back("last");
+  std::vector<report::RunFacts> all;
+  for (const std::string& word : o.words) {
+    const auto run = record::RunFolder::find(o.runs, word);
+    if (!run) return out.fail(run.error());
+    all.push_back(report::gather(*run));
+  }
+  return o.form == "html" ? write_page(o, all, out) : write_text(o, all, out);
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,167 @@
+// Everything a report says about one run, as plain values: gathered once, then shown as text, JSON or HTML,
+// so that the three cannot differ. Used by `stoker report`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/capsule.h"
+#include "record/run_events.h"
+#include "record/run_folder.h"
+#include "record/state.h"
+
+namespace stoker::report {
+
+/// One attempt at the run.
+struct AttemptFacts {
+  int number = 0;
+  double started = 0;  ///< Unix seconds; 0 when it never reported a start
+  double ended = 0;    ///< its ending, or its last sign of life
+  record::State state = record::State::lost;
+  std::optional<int> exit_code;
+  std::optional<int> first_rank;
+  std::string reason;
+  std::optional<std::int64_t> resume_step;  ///< it went on from this step
+  int world_size = 0;
+  std::vector<std::string> hosts;
+  std::vector<record::RankEnded> ends;
+
+  double seconds() const { return ended > started && started > 0 ? ended - started : 0; }
+};
+
+/// One optimizer step, over all ranks that recorded it.
+struct StepPoint {
+  std::int64_t step = 0;
+  double run_time = 0;  ///< seconds of running at its end, pauses between attempts left out
+  double loss = 0;      ///< mean over the samples of all ranks
+  double top1 = 0;      ///< the same; nan when not recorded
+  double lr = 0;
+  double samples = 0;  ///< sum over ranks
+  double seconds = 0;  ///< of the slowest rank
+  int attempt = 0;
+};
+
+/// A row of epochs.csv.
+struct EpochPoint {
+  std::int64_t epoch = 0;  ///< counts from 0
+  std::int64_t step = 0;
+  double train_loss = 0;
+  double train_top1 = 0;
+  double val_loss = 0;
+  double val_top1 = 0;
+  double val_top5 = 0;
+  double seconds = 0;
+  double samples_per_s = 0;
+  double validation_s = 0;
+  int attempt = 0;
+};
+
+/// What the curves show: of steps that were done twice, because an attempt died after its last checkpoint,
+/// the ones that count.
+struct Learning {
+  bool has_metrics = false;  ///< the command records its steps: a run of its may have none yet
+  std::vector<StepPoint> steps;
+  std::vector<EpochPoint> epochs;
+  std::int64_t redone_steps = 0;         ///< done again after a resume
+  std::vector<std::int64_t> resumed_at;  ///< steps
+};
+
+/// Where a second of training can go.
+enum class Part {
+  data,
+  forward,
+  backward,
+  communication,
+  optimizer,
+  checkpoint,
+  other,       ///< of the step, in none of the above
+  validation,  ///< between steps
+  outside,     ///< start-up, shutting down and what else is between steps
+};
+inline constexpr Part kStepParts[] = {Part::data,      Part::forward,    Part::backward, Part::communication,
+                                      Part::optimizer, Part::checkpoint, Part::other};
+inline constexpr Part kAllParts[] = {Part::data,          Part::forward,    Part::backward,
+                                     Part::communication, Part::optimizer,  Part::checkpoint,
+                                     Part::other,         Part::validation, Part::outside};
+/// "wait for data", "forward", ...: for people.
+std::string_view to_text(Part part);
+/// "data", "forward", ...: for JSON and style classes.
+std::string_view key_of(Part part);
+
+/// Seconds per part of one rank, over all attempts, redone steps included.
+struct RankTime {
+  int rank = 0;
+  std::int64_t steps = 0;
+  double seconds[std::size(kAllParts)] = {};  ///< by Part; validation and outside only in the whole
+  double median_step_s = 0;
+
+  double of(Part part) const { return seconds[static_cast<int>(part)]; }
+  double step_total() const;
+  double total() const;
+};
+
+/// Where the time went.
+struct TimeSplit {
+  std::vector<RankTime> ranks;    ///< steps only
+  std::optional<RankTime> whole;  ///< every second of all attempts, as rank 0 saw them
+};
+
+/// A line over running time.
+struct Series {
+  std::string name;
+  std::vector<double> x;
+  std::vector<double> y;
+};
+
+/// One chart about the machine.
+struct SystemChart {
+  std::string title;   ///< "CPU use"
+  std::string unit;    ///< "cores"
+  std::string source;  ///< "system-0000.csv: rank0.cpu_cores"
+  std::vector<Series> series;
+  double limit = 0;  ///< a line that means full; 0 for none
+};
+
+struct CheckpointPoint {
+  double run_time = 0;
+  int attempt = 0;
+  record::CheckpointSaved saved;
+};
+
+/// The end of a log.
+struct LogTail {
+  int attempt = 0;
+  int rank = 0;
+  std::string file;
+  std::vector<std::string> lines;  ///< printable
+};
+
+/// All about one run.
+struct RunFacts {
+  std::string id;
+  Path folder;
+  record::RunDescription description;
+  record::RunState state;
+  double now = 0;            ///< when it was gathered
+  double running_s = 0;      ///< sum of the attempts
+  double samples_per_s = 0;  ///< over all steps, while stepping; 0 without metrics
+  std::vector<AttemptFacts> attempts;
+  record::Capsule capsule;
+  Learning learning;
+  TimeSplit time;
+  std::vector<Series> speed;  ///< samples/s
+  std::vector<SystemChart> system;
+  std::vector<CheckpointPoint> checkpoints;
+  std::vector<LogTail> logs;
+  std::vector<std::string> notes;  ///< what could not be read, and what to be careful with
+
+  int resumes() const;
+  int world_size() const;
+};
+
+/// Reads the run's folder. Whatever is damaged or absent is left out and said in `notes`: there is no error.
+RunFacts gather(const record::RunFolder& run, const record::LivenessOptions& options = {});
+
+}  // namespace stoker::report

@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/time.h"
+#include "report/sources.h"
+
+namespace stoker::report {
+
+namespace {
+
+using record::Event;
+
+void take_event(const Event& event, AttemptFacts& facts) {
+  if (const auto started = record::attempt_started(event)) {
+    if (facts.started == 0) facts.started = event.time;
+    facts.world_size = std::max(facts.world_size, started->world_size);
+    facts.hosts.push_back(started->supervisor.host);
+    if (started->resume_step) facts.resume_step = started->resume_step;
+  } else if (const auto resumed = record::resumed(event)) {
+    facts.resume_step = resumed->step;
+  } else if (auto ended = record::rank_ended(event)) {
+    facts.ends.push_back(*std::move(ended));
+  }
+  facts.ended = std::max(facts.ended, event.time);
+}
+
+record::State to_state(record::Outcome outcome) {
+  switch (outcome) {
+    case record::Outcome::done:
+      return record::State::done;
+    case record::Outcome::failed:
+      return record::State::failed;
+    case record::Outcome::stopped:
+      return record::State::stopped;
+  }
+  return record::State::failed;
+}
+
+AttemptFacts read_attempt(const record::Attempt& attempt, RunFacts& run) {
+  AttemptFacts facts;
+  facts.number = attempt.number();
+  const auto log = record::read_attempt_events(attempt.folder());
+  if (!log) {
+    run.notes.push_back(format("attempt {}: {}", attempt.number(), log.status().message()));
+    return facts;
+  }
+  bool has_ending = false;
+  for (const Event& event : log->events) {
+    take_event(event, facts);
+    const auto ended = record::attempt_ended(event);
+    if (!ended || (has_ending && facts.state == record::State::failed)) continue;
+    has_ending = true;
+    facts.state = to_state(ended->outcome);
+    facts.exit_code = ended->exit_code;
+    facts.first_rank = ended->first_rank;
+    facts.reason = ended->reason;
+  }
+  for (const Event& event : log->events) {
+    if (auto saved = record::checkpoint_saved(event)) {
+      run.checkpoints.push_back({event.time, attempt.number(), *std::move(saved)});
+    }
+  }
+  note_damage(run, attempt.folder() / "events-*.jsonl", log->damaged, log->truncated);
+  if (!has_ending) facts.ended = std::max(facts.ended, record::last_sign_of_life(attempt));
+  return facts;
+}
+
+/// The state of the whole run is also that of its last attempt.
+void apply_state(RunFacts& facts) {
+  if (facts.attempts.empty()) return;
+  AttemptFacts& last = facts.attempts.back();
+  last.state = facts.state.state;
+  if (last.state == record::State::running) last.ended = facts.now;
+  if (last.reason.empty()) last.reason = facts.state.reason;
+  if (!last.exit_code) last.exit_code = facts.state.exit_code;
+}
+
+void place_checkpoints(const std::vector<AttemptSource>& sources, RunFacts& facts) {
+  for (CheckpointPoint& point : facts.checkpoints) {
+    for (const AttemptSource& source : sources) {
+      if (source.attempt.number() == point.attempt) point.run_time = source.run_time(point.run_time);
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view to_text(Part part) {
+  constexpr std::string_view kNames[] = {"wait for data", "forward",    "backward",
+                                         "communication", "optimizer",  "checkpoint",
+                                         "other",         "validation", "start-up and rest"};
+  return kNames[static_cast<int>(part)];
+}
+
+std::string_view key_of(Part part) {
+  constexpr std::string_view kKeys[] = {"data",       "forward", "backward",   "communication", "optimizer",
+                                        "checkpoint", "other",   "validation", "outside"};
+  return kKeys[static_cast<int>(part)];
+}
+
+double RankTime::step_total() const {
+  double sum = 0;
+  for (Part part : kStepParts) sum += of(part);
+  return sum;
+}
+
+double RankTime::total() const {
+  double sum = 0;
+  for (Part part : kAllParts) sum += of(part);
+  return sum;
+}
+
+int RunFacts::resumes() const {
+  return static_cast<int>(std::count_if(attempts.begin(), attempts.end(),
+                                        [](const AttemptFacts& a) { return a.resume_step.has_value(); }));
+}
+
+int RunFacts::world_size() const {
+  for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
+    if (attempt->world_size > 0) return attempt->world_size;
+  }
+  return description.world_size;
+}
+
+double AttemptSource::run_time(double unix_s) const {
+  const double since = unix_s - facts->started;
+  return before + (facts->started > 0 && since > 0 ? std::min(since, facts->seconds()) : 0);
+}
+
+std::vector<int> indices_of(const record::Attempt& attempt, std::string_view stem,
+                            std::string_view extension) {
+  std::vector<int> found;
+  const auto names = list_directory(attempt.folder());
+  if (!names) return found;
+  for (std::string_view name : *names) {
+    if (!name.starts_with(stem) || !name.ends_with(extension) ||
+        name.size() <= stem.size() + extension.size())
+      continue;
+    const std::string_view digits = name.substr(stem.size(), name.size() - stem.size() - extension.size());
+    std::int64_t index = 0;
+    if (parse_number(digits, &index) && index >= 0 && index < 10'000'000)
+      found.push_back(static_cast<int>(index));
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void note_damage(RunFacts& facts, const Path& file, std::size_t damaged, bool truncated) {
+  const std::string name = printable(file.lexically_relative(facts.folder).string());
+  if (damaged > 0)
+    facts.notes.push_back(
+        format("{}: {} damaged {} left out", name, damaged, damaged == 1 ? "line" : "lines"));
+  if (truncated) facts.notes.push_back(format("{}: longer than is read; its end is left out", name));
+}
+
+RunFacts gather(const record::RunFolder& run, const record::LivenessOptions& options) {
+  RunFacts facts;
+  facts.id = run.id();
+  facts.folder = run.folder();
+  facts.description = run.description();
+  facts.now = options.now > 0 ? options.now : unix_seconds(RealClock().wall());
+  facts.state = record::derive_state(run, options);
+  facts.capsule = record::read_capsule(run);
+  for (const std::string& problem : facts.capsule.problems) facts.notes.push_back(problem);
+  const auto attempts = run.attempts();
+  if (!attempts) {
+    facts.notes.emplace_back(attempts.status().message());
+    return facts;
+  }
+  for (const record::Attempt& attempt : *attempts) facts.attempts.push_back(read_attempt(attempt, facts));
+  apply_state(facts);
+  std::vector<AttemptSource> sources;
+  for (std::size_t i = 0; i < attempts->size(); ++i) {
+    sources.push_back({(*attempts)[i], &facts.attempts[i], facts.running_s});
+    facts.running_s += facts.attempts[i].seconds();
+  }
+  place_checkpoints(sources, facts);
+  read_learning(sources, facts);
+  read_system(sources, facts);
+  if (!attempts->empty()) read_logs(attempts->back(), facts);
+  return facts;
+}
+
+}  // namespace stoker::report

@@ -1,0 +1,19 @@
+// Text on its way into HTML. Everything that comes from outside passes through `escape`. Thread-safe: no
+// state.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stoker::report::html {
+
+/// For element content and for attributes in double or single quotes.
+std::string escape(std::string_view text);
+
+/// "<name class='...'>escaped</name>"; no class attribute when it is empty.
+std::string element(std::string_view name, std::string_view css_class, std::string_view text);
+
+/// "sha256-<base64>": names an inline style or script in a content policy.
+std::string policy_hash(std::string_view content);
+
+}  // namespace stoker::report::html

@@ -1,0 +1,51 @@
+#include "base/time.h"
+#include "base/version.h"
+#include "report/html/markup.h"
+#include "report/html/sections.h"
+#include "report/html/style.h"
+#include "report/report.h"
+#include "report/tables.h"
+
+namespace stoker::report {
+
+namespace {
+
+std::string head(std::span<const RunFacts> runs) {
+  const std::string title = runs.size() == 1 ? result_sentence(runs[0]) : format("{} runs", runs.size());
+  std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
+  // Nothing may be loaded or run but this style and this script, named by their hashes.
+  out += format(
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'; script-src "
+      "'{}'\">\n",
+      html::policy_hash(html::kStyle), html::policy_hash(html::kScript));
+  out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  out += "<meta name=\"generator\" content=\"stoker " + html::escape(version()) + "\">\n";
+  out += html::element("title", "", title) + "\n<style>" + std::string(html::kStyle) +
+         "</style></head>\n<body>\n";
+  return out;
+}
+
+std::string footer(const RunFacts& facts) {
+  const WallTime now(std::chrono::duration_cast<Duration>(Seconds(facts.now)));
+  return html::element(
+      "footer", "",
+      format("Made by stoker {} at {} from {}. The same as JSON: stoker report {} --format json", version(),
+             utc_text(now), printable(facts.folder.string()), shell_quote(printable(facts.id))));
+}
+
+std::string page_of(const RunFacts& facts) {
+  return "<main>\n" + html::header(facts) + html::notes_section(facts) + html::attempts_section(facts) +
+         html::logs_section(facts) + html::learning_section(facts) + html::time_section(facts) +
+         html::machine_section(facts) + html::checkpoints_section(facts) + html::facts_section(facts) +
+         html::again_section(facts) + footer(facts) + "\n</main>\n";
+}
+
+}  // namespace
+
+std::string to_html(std::span<const RunFacts> runs) {
+  std::string out = head(runs);
+  for (const RunFacts& facts : runs) out += page_of(facts);
+  return out + "<script>" + std::string(html::kScript) + "</script>\n</body></html>\n";
+}
+
+}  // namespace stoker::report

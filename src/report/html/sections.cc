@@ -1,0 +1,338 @@
+#include "report/html/sections.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/bytes.h"
+#include "base/time.h"
+#include "report/html/chart.h"
+#include "report/html/markup.h"
+#include "report/tables.h"
+
+namespace stoker::report::html {
+
+namespace {
+
+constexpr double kSmallChart = 110;
+
+std::string section(std::string_view title, std::string_view source, std::string_view body) {
+  if (body.empty()) return "";
+  std::string out = "<section><div>" + element("h2", "", title);
+  if (!source.empty()) out += "<p class=\"source\">from " + escape(source) + "</p>";
+  return out + "</div><div>" + std::string(body) + "</div></section>\n";
+}
+
+/// `summing` rows at the end are set apart.
+std::string table_html(const Table& table, std::size_t summing = 0) {
+  if (table.rows.empty()) return "";
+  std::string out = "<div class=\"scroll\"><table><thead><tr>";
+  for (const Column& column : table.columns) out += element("th", column.is_number ? "num" : "", column.name);
+  out += "</tr></thead><tbody>\n";
+  constexpr std::size_t kLong = 40;
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    out += r + summing >= table.rows.size() ? "<tr class=\"sum\">" : "<tr>";
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const std::string& cell = table.rows[r][c];
+      out += element("td", table.columns[c].is_number ? "num" : cell.size() > kLong ? "wrap" : "", cell);
+    }
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>";
+}
+
+std::string figure(std::string_view value, std::string_view what) {
+  return "<div>" + element("dt", "", what) + element("dd", "", value) + "</div>";
+}
+
+std::string best_result(const RunFacts& facts) {
+  const auto& epochs = facts.learning.epochs;
+  if (!epochs.empty() && std::isfinite(epochs.back().val_top1)) {
+    const auto better = [](const EpochPoint& a, const EpochPoint& b) { return a.val_top1 < b.val_top1; };
+    const EpochPoint& best = *std::max_element(epochs.begin(), epochs.end(), better);
+    const std::string beside = best.epoch == epochs.back().epoch
+                                   ? "the best epoch"
+                                   : format("best {} in epoch {}", percent(best.val_top1), best.epoch + 1);
+    return figure(percent(epochs.back().val_top1), "top-1 in validation, last epoch, " + beside);
+  }
+  const auto& steps = facts.learning.steps;
+  return steps.empty()
+             ? ""
+             : figure(significant(steps.back().loss), format("training loss at step {}", steps.back().step));
+}
+
+std::string peak_memory(const RunFacts& facts) {
+  for (const SystemChart& chart : facts.system) {
+    if (chart.title != "Memory of ranks") continue;
+    double peak = 0;
+    for (const Series& series : chart.series) {
+      for (double y : series.y) peak = std::max(peak, y);
+    }
+    return figure(rounded(ByteCount{static_cast<std::uint64_t>(peak)}),
+                  "peak memory of a rank, sampled each second");
+  }
+  return "";
+}
+
+std::string figures(const RunFacts& facts) {
+  std::string out = best_result(facts);
+  if (facts.running_s > 0) {
+    out += figure(
+        seconds_text(facts.running_s),
+        facts.attempts.size() > 1 ? format("running, in {} attempts", facts.attempts.size()) : "running");
+  }
+  if (facts.samples_per_s > 0)
+    out += figure(significant(facts.samples_per_s), "samples/s while stepping, all ranks");
+  if (!facts.time.ranks.empty()) {
+    double waited = 0;
+    double total = 0;
+    for (const RankTime& rank : facts.time.ranks) {
+      waited += rank.of(Part::data);
+      total += rank.step_total();
+    }
+    if (total > 0) out += figure(percent(waited / total), "of the steps' time waiting for data");
+    out += figure(seconds_text(facts.time.ranks.front().median_step_s), "a step, median of rank 0");
+  }
+  out += peak_memory(facts);
+  return out.empty() ? "" : "<dl class=\"figures\">" + out + "</dl>\n";
+}
+
+/// Series over steps, a faint one with every point and a smooth one on it.
+void add_step_lines(const std::vector<StepPoint>& steps, double StepPoint::* value, std::string_view name,
+                    Chart& chart) {
+  constexpr std::size_t kPoints = 400;
+  Line raw{std::string(name), "s0", {}, {}, true, false};
+  for (const StepPoint& point : steps) {
+    if (!std::isfinite(point.*value)) continue;
+    raw.x.push_back(static_cast<double>(point.step));
+    raw.y.push_back(point.*value);
+  }
+  Line smooth = raw;
+  smooth.is_faint = false;
+  const std::size_t window = std::max<std::size_t>(1, raw.y.size() / 50);
+  double sum = 0;
+  for (std::size_t i = 0; i < raw.y.size(); ++i) {
+    sum += raw.y[i];
+    if (i >= window) sum -= raw.y[i - window];
+    smooth.y[i] = sum / static_cast<double>(std::min(window, i + 1));
+  }
+  if (window > 1) smooth.name += format(", mean of {} steps", window);
+  thin(raw.x, raw.y, kPoints);
+  thin(smooth.x, smooth.y, kPoints);
+  if (window > 1) chart.lines.push_back(std::move(raw));
+  chart.lines.push_back(std::move(smooth));
+}
+
+void add_epoch_line(const std::vector<EpochPoint>& epochs, double EpochPoint::* value, std::string_view name,
+                    std::string_view css_class, Chart& chart) {
+  Line line{std::string(name), std::string(css_class), {}, {}, false, true};
+  for (const EpochPoint& epoch : epochs) {
+    if (!std::isfinite(epoch.*value)) continue;
+    line.x.push_back(static_cast<double>(epoch.step));
+    line.y.push_back(epoch.*value);
+  }
+  if (!line.x.empty()) chart.lines.push_back(std::move(line));
+}
+
+std::vector<Mark> resume_marks(const RunFacts& facts) {
+  std::vector<Mark> marks;
+  for (std::int64_t step : facts.learning.resumed_at) marks.push_back({static_cast<double>(step), "resumed"});
+  return marks;
+}
+
+/// Where a later attempt begins on the axis of running time.
+std::vector<Mark> attempt_marks(const RunFacts& facts) {
+  std::vector<Mark> marks;
+  double at = 0;
+  for (std::size_t i = 0; i + 1 < facts.attempts.size(); ++i) {
+    at += facts.attempts[i].seconds();
+    marks.push_back({at, format("attempt {}", facts.attempts[i + 1].number)});
+  }
+  return marks;
+}
+
+Unit unit_of(std::string_view unit) {
+  return unit == "bytes"     ? Unit::bytes
+         : unit == "bytes/s" ? Unit::bytes_per_s
+         : unit == "%"       ? Unit::percent
+                             : Unit::plain;
+}
+
+std::string system_chart(const SystemChart& data, const RunFacts& facts) {
+  Chart chart;
+  chart.title =
+      data.unit.starts_with("bytes") || data.unit == "%" ? data.title : data.title + ", " + data.unit;
+  chart.source = data.source;
+  chart.x_unit = Unit::seconds;
+  chart.x_name = "running time";
+  chart.y_unit = unit_of(data.unit);
+  const double scale = chart.y_unit == Unit::percent ? 0.01 : 1;
+  chart.limit = data.limit * scale;
+  for (std::size_t i = 0; i < data.series.size(); ++i) {
+    Line line{data.series[i].name, format("s{}", i % 8), data.series[i].x, data.series[i].y, false, false};
+    for (double& y : line.y) y *= scale;
+    chart.lines.push_back(std::move(line));
+  }
+  chart.height = kSmallChart;
+  chart.marks = attempt_marks(facts);
+  return draw(chart);
+}
+
+std::string bars(const TimeSplit& time) {
+  std::string out;
+  const auto add = [&](const std::string& name, const RankTime& each, double longest, double total) {
+    out += element("span", "", name) + "<div>" + draw_bar(each, longest) + "</div>" +
+           element("span", "", seconds_text(total));
+  };
+  if (time.whole && time.whole->total() > 0)
+    add("whole run", *time.whole, time.whole->total(), time.whole->total());
+  double longest = 0;
+  for (const RankTime& rank : time.ranks) longest = std::max(longest, rank.step_total());
+  if (longest <= 0) return "";
+  constexpr std::size_t kMost = 16;
+  for (std::size_t i = 0; i < std::min(kMost, time.ranks.size()); ++i) {
+    add(format("rank {}, steps", time.ranks[i].rank), time.ranks[i], longest, time.ranks[i].step_total());
+  }
+  return "<div class=\"bars\">" + out + "</div>\n";
+}
+
+/// The time table with a swatch before each part, so that it is the bars' legend too.
+std::string time_table_html(const RunFacts& facts) {
+  std::string html = table_html(time_table(facts), 2);
+  for (Part part : kAllParts) {
+    const std::string plain = "<tr><td>" + std::string(to_text(part)) + "</td>";
+    const std::size_t at = html.find(plain);
+    if (at == std::string::npos) continue;
+    html.replace(at, plain.size(),
+                 format("<tr><td class=\"swatch p-{}\"><span>{}</span></td>", key_of(part), to_text(part)));
+  }
+  return html;
+}
+
+}  // namespace
+
+std::string header(const RunFacts& facts) {
+  std::string out = "<header>" + element("p", "over", "Stoker report of " + printable(facts.id)) +
+                    element("h1", "", result_sentence(facts));
+  const bool is_bad = facts.state.state == record::State::failed || facts.state.state == record::State::lost;
+  if (!facts.state.reason.empty()) out += element("p", is_bad ? "bad" : "", printable(facts.state.reason));
+  std::string lede;
+  for (const std::string& word : facts.description.command)
+    lede += (lede.empty() ? "" : " ") + shell_quote(word);
+  out += element("p", "lede", printable(lede));
+  if (facts.state.state == record::State::running) {
+    out += element(
+        "p", "",
+        "The run was still going when this page was made; what follows is what it had recorded by then.");
+  }
+  return out + "</header>\n" + figures(facts);
+}
+
+std::string attempts_section(const RunFacts& facts) {
+  std::string body = table_html(attempts_table(facts));
+  if (facts.learning.redone_steps > 0) {
+    body += element(
+        "p", "source",
+        format(
+            "{} {} done again, because the attempt before ended after its last checkpoint; the curves show "
+            "the steps that count.",
+            facts.learning.redone_steps, facts.learning.redone_steps == 1 ? "step was" : "steps were"));
+  }
+  return section("Outcome", "events-*.jsonl of each attempt", body);
+}
+
+std::string learning_section(const RunFacts& facts) {
+  const Learning& learning = facts.learning;
+  const std::string source = "metrics-*.csv, mean over ranks; epochs.csv";
+  Chart loss;
+  loss.title = "Loss";
+  loss.source = source;
+  loss.x_name = "step";
+  loss.marks = resume_marks(facts);
+  Chart accuracy = loss;
+  accuracy.title = "Accuracy, top-1";
+  accuracy.y_unit = Unit::percent;
+  add_step_lines(learning.steps, &StepPoint::loss, "training", loss);
+  add_epoch_line(learning.epochs, &EpochPoint::val_loss, "validation", "s1", loss);
+  add_step_lines(learning.steps, &StepPoint::top1, "training", accuracy);
+  add_epoch_line(learning.epochs, &EpochPoint::val_top1, "validation", "s1", accuracy);
+  std::string charts = draw(loss) + draw(accuracy);
+  if (!charts.empty()) charts = "<div class=\"charts\">" + charts + "</div>";
+  const std::string epochs = table_html(epochs_table(facts));
+  return section("Learning", "metrics-*.csv and epochs.csv of each attempt",
+                 charts + (epochs.empty() ? "" : "<h3>Epochs</h3>" + epochs));
+}
+
+std::string time_section(const RunFacts& facts) {
+  if (facts.time.ranks.empty()) return "";
+  std::string body = bars(facts.time);
+  body += "<h3>Seconds</h3>" + time_table_html(facts);
+  body += element(
+      "p", "source",
+      "Parts exclude each other: communication is what backward did not hide, other is what of a step's time "
+      "no "
+      "part covers. The whole run is every second of all attempts as rank 0 saw them; validation is from "
+      "epochs.csv, start-up and rest is what remains.");
+  return section("Where the time went", "metrics-*.csv, summed over attempts", body);
+}
+
+std::string machine_section(const RunFacts& facts) {
+  std::string charts;
+  if (!facts.speed.empty()) {
+    Chart speed;
+    speed.title = "Samples/s, all ranks";
+    speed.source = "metrics-*.csv: samples / step_s of the slowest rank";
+    speed.x_unit = Unit::seconds;
+    speed.x_name = "running time";
+    speed.height = kSmallChart;
+    speed.marks = attempt_marks(facts);
+    for (const Series& series : facts.speed)
+      speed.lines.push_back({series.name, "s0", series.x, series.y, false, false});
+    charts += draw(speed);
+  }
+  for (const SystemChart& chart : facts.system) charts += system_chart(chart, facts);
+  if (charts.empty()) return "";
+  return section("Speed and machine", "metrics-*.csv; system-*.csv, one sample a second",
+                 "<div class=\"charts small\">" + charts + "</div>");
+}
+
+std::string checkpoints_section(const RunFacts& facts) {
+  return section("Checkpoints", "events-*.jsonl: checkpoint_saved", table_html(checkpoints_table(facts)));
+}
+
+std::string logs_section(const RunFacts& facts) {
+  const bool has_curves = !facts.learning.steps.empty();
+  if (has_curves && facts.state.state == record::State::done) return "";
+  std::string body;
+  for (const LogTail& tail : facts.logs) {
+    body += element("h3", "", format("Rank {}, attempt {}", tail.rank, tail.attempt));
+    std::string lines;
+    for (const std::string& line : tail.lines) lines += escape(line) + "\n";
+    body += "<pre>" + lines + "</pre>";
+  }
+  return section("End of the logs", "rank-*.log of the last attempt", body);
+}
+
+std::string facts_section(const RunFacts& facts) {
+  std::string body = "<dl class=\"facts\">";
+  for (const Fact& fact : what_ran(facts)) {
+    body += element("dt", "", fact.key) + "<dd>" + escape(fact.value) + element("small", "", fact.source) +
+            "</dd>";
+  }
+  return section("What ran", "run.json and capsule/", body + "</dl>");
+}
+
+std::string again_section(const RunFacts& facts) {
+  std::string lines;
+  for (const std::string& line : run_again(facts)) {
+    lines += (line.starts_with('#') ? element("i", "", line) : escape(line)) + "\n";
+  }
+  return section("Run it again", "", "<pre class=\"copy\">" + lines + "</pre>");
+}
+
+std::string notes_section(const RunFacts& facts) {
+  std::string body;
+  for (const std::string& note : facts.notes) body += element("p", "", printable(note));
+  return section("To be careful with", "reading the run folder", body);
+}
+
+}  // namespace stoker::report::html

@@ -1,0 +1,214 @@
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/version.h"
+#include "report/report.h"
+#include "report/tables.h"
+
+namespace stoker::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kVersion = 1;
+constexpr std::size_t kCurvePoints = 2000;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+template <typename T>
+Json optional(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json list_of(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (double value : values) list.push_back(number(value));
+  return list;
+}
+
+Json end_json(const record::RankEnded& end) {
+  return {{"rank", end.rank},
+          {"host", end.host},
+          {"exit_code", optional(end.exit_code)},
+          {"signal", optional(end.signal)},
+          {"stopped_by_us", end.stopped_by_us},
+          {"phase", end.phase},
+          {"epoch", optional(end.epoch)},
+          {"step", optional(end.step)},
+          {"reason", end.reason}};
+}
+
+Json attempts_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const AttemptFacts& attempt : facts.attempts) {
+    Json ends = Json::array();
+    for (const record::RankEnded& end : attempt.ends) ends.push_back(end_json(end));
+    list.push_back({{"attempt", attempt.number},
+                    {"state", to_text(attempt.state)},
+                    {"started", number(attempt.started)},
+                    {"ended", number(attempt.ended)},
+                    {"seconds", number(attempt.seconds())},
+                    {"exit_code", optional(attempt.exit_code)},
+                    {"first_rank", optional(attempt.first_rank)},
+                    {"reason", attempt.reason},
+                    {"resume_step", optional(attempt.resume_step)},
+                    {"world_size", attempt.world_size},
+                    {"hosts", attempt.hosts},
+                    {"ranks_ended", ends}});
+  }
+  return list;
+}
+
+Json epochs_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const EpochPoint& e : facts.learning.epochs) {
+    list.push_back({{"epoch", e.epoch},
+                    {"step", e.step},
+                    {"train_loss", number(e.train_loss)},
+                    {"train_top1", number(e.train_top1)},
+                    {"val_loss", number(e.val_loss)},
+                    {"val_top1", number(e.val_top1)},
+                    {"val_top5", number(e.val_top5)},
+                    {"seconds", number(e.seconds)},
+                    {"samples_per_s", number(e.samples_per_s)},
+                    {"validation_s", number(e.validation_s)},
+                    {"attempt", e.attempt}});
+  }
+  return list;
+}
+
+Json steps_json(const RunFacts& facts) {
+  const auto& steps = facts.learning.steps;
+  const std::size_t stride = std::max<std::size_t>(1, (steps.size() + kCurvePoints - 1) / kCurvePoints);
+  Json object = {{"recorded", steps.size()}, {"stride", stride}};
+  for (const char* name : {"step", "run_time", "loss", "top1", "lr"}) object[name] = Json::array();
+  for (std::size_t i = 0; i < steps.size(); i += stride) {
+    object["step"].push_back(steps[i].step);
+    object["run_time"].push_back(number(steps[i].run_time));
+    object["loss"].push_back(number(steps[i].loss));
+    object["top1"].push_back(number(steps[i].top1));
+    object["lr"].push_back(number(steps[i].lr));
+  }
+  return object;
+}
+
+Json rank_time_json(const RankTime& time, bool is_whole) {
+  Json seconds = Json::object();
+  for (Part part : kAllParts) {
+    const bool in_step = part != Part::validation && part != Part::outside;
+    if (in_step || is_whole) seconds[std::string(key_of(part))] = number(time.of(part));
+  }
+  return {{"rank", time.rank},
+          {"steps", time.steps},
+          {"median_step_s", number(time.median_step_s)},
+          {"total_s", number(is_whole ? time.total() : time.step_total())},
+          {"seconds", seconds}};
+}
+
+Json time_json(const RunFacts& facts) {
+  Json ranks = Json::array();
+  for (const RankTime& time : facts.time.ranks) ranks.push_back(rank_time_json(time, false));
+  return {{"whole", facts.time.whole ? rank_time_json(*facts.time.whole, true) : Json(nullptr)},
+          {"ranks", ranks}};
+}
+
+Json series_json(const std::vector<Series>& all) {
+  Json list = Json::array();
+  for (const Series& series : all) {
+    list.push_back({{"name", series.name}, {"run_time", list_of(series.x)}, {"value", list_of(series.y)}});
+  }
+  return list;
+}
+
+Json system_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const SystemChart& chart : facts.system) {
+    list.push_back({{"title", chart.title},
+                    {"unit", chart.unit},
+                    {"limit", chart.limit > 0 ? Json(chart.limit) : Json(nullptr)},
+                    {"source", chart.source},
+                    {"series", series_json(chart.series)}});
+  }
+  return list;
+}
+
+Json checkpoints_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const CheckpointPoint& point : facts.checkpoints) {
+    list.push_back({{"step", point.saved.step},
+                    {"epoch", point.saved.epoch},
+                    {"attempt", point.attempt},
+                    {"run_time", number(point.run_time)},
+                    {"bytes", point.saved.bytes},
+                    {"seconds", number(point.saved.seconds)},
+                    {"stall_s", number(point.saved.stall_s)},
+                    {"folder", point.saved.folder}});
+  }
+  return list;
+}
+
+Json facts_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const Fact& fact : what_ran(facts)) {
+    list.push_back({{"name", fact.key}, {"value", fact.value}, {"source", fact.source}});
+  }
+  return list;
+}
+
+Json logs_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const LogTail& tail : facts.logs) {
+    list.push_back(
+        {{"attempt", tail.attempt}, {"rank", tail.rank}, {"file", tail.file}, {"lines", tail.lines}});
+  }
+  return list;
+}
+
+Json run_json(const RunFacts& facts) {
+  Json object;
+  object["id"] = facts.id;
+  object["name"] = facts.description.name;
+  object["folder"] = facts.folder.string();
+  object["result"] = result_sentence(facts);
+  object["state"] = to_text(facts.state.state);
+  object["exit_code"] = optional(facts.state.exit_code);
+  object["first_rank"] = optional(facts.state.first_rank);
+  object["reason"] = facts.state.reason;
+  object["started"] = number(facts.state.started);
+  object["ended"] = number(facts.state.ended);
+  object["running_s"] = number(facts.running_s);
+  object["world_size"] = facts.world_size();
+  object["resumes"] = facts.resumes();
+  object["redone_steps"] = facts.learning.redone_steps;
+  object["resumed_at"] = facts.learning.resumed_at;
+  object["samples_per_s"] = facts.samples_per_s > 0 ? Json(facts.samples_per_s) : Json(nullptr);
+  object["command"] = facts.description.command;
+  object["facts"] = facts_json(facts);
+  object["attempts"] = attempts_json(facts);
+  object["epochs"] = epochs_json(facts);
+  object["steps"] = steps_json(facts);
+  object["time"] = time_json(facts);
+  object["speed"] = series_json(facts.speed);
+  object["system"] = system_json(facts);
+  object["checkpoints"] = checkpoints_json(facts);
+  object["logs"] = logs_json(facts);
+  object["notes"] = facts.notes;
+  object["run_again"] = run_again(facts);
+  return object;
+}
+
+}  // namespace
+
+std::string to_json(std::span<const RunFacts> runs) {
+  Json object;
+  object["format"] = "stoker-report";
+  object["version"] = kVersion;
+  object["stoker_version"] = version();
+  object["runs"] = Json::array();
+  for (const RunFacts& facts : runs) object["runs"].push_back(run_json(facts));
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace stoker::report

@@ -1,0 +1,248 @@
+#include "report/tables.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/bytes.h"
+#include "base/time.h"
+
+namespace stoker::report {
+
+namespace {
+
+std::string utc(double unix_s) {
+  if (!std::isfinite(unix_s) || unix_s <= 0 || unix_s > 9e9) return "-";
+  return utc_text(WallTime(std::chrono::duration_cast<Duration>(Seconds(unix_s))));
+}
+
+std::string quoted(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_quote(word);
+  return printable(text);
+}
+
+std::string code_text(const RunFacts& facts) {
+  if (!facts.capsule.code || facts.capsule.code->commit.empty()) {
+    return facts.description.git.empty() ? "not in a git repository" : printable(facts.description.git);
+  }
+  const record::CodeFacts& code = *facts.capsule.code;
+  std::string text = printable(code.commit);
+  if (!code.branch.empty()) text += " on " + printable(code.branch);
+  if (code.dirty) text += ", with uncommitted changes (capsule/code.diff)";
+  if (!code.untracked.empty()) {
+    text += format(", {} untracked {} not in it", code.untracked.size(),
+                   code.untracked.size() == 1 ? "file" : "files");
+  }
+  return text;
+}
+
+std::string data_text(const record::DataFacts& data) {
+  std::string text = printable(data.source);
+  if (!data.split.empty()) text += " (" + printable(data.split) + ")";
+  if (!data.version.empty()) text += ", version " + printable(data.version.substr(0, 16));
+  if (data.samples > 0) text += format(", {} samples", grouped(data.samples));
+  if (data.bytes > 0) text += ", " + rounded(ByteCount{data.bytes});
+  return text;
+}
+
+std::string node_text(const record::NodeFacts& node) {
+  std::string text = printable(node.host);
+  if (!node.cpu.empty()) text += ": " + printable(node.cpu);
+  if (node.cores > 0) text += format(", {} {}", node.cores, node.cores == 1 ? "core" : "cores");
+  if (node.memory_bytes > 0) text += ", " + rounded(ByteCount{node.memory_bytes});
+  for (const std::string& gpu : node.gpus) text += ", " + printable(gpu);
+  if (!node.system.empty()) text += ", " + printable(node.system);
+  if (!node.kernel.empty()) text += ", Linux " + printable(node.kernel);
+  return text;
+}
+
+std::string pairs_text(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  std::string text;
+  for (const auto& [name, value] : pairs)
+    text += (text.empty() ? "" : "  ") + printable(name) + "=" + printable(value);
+  return text;
+}
+
+void add_environment(const RunFacts& facts, std::vector<Fact>& all) {
+  if (facts.capsule.execution) {
+    for (const auto& node : *facts.capsule.execution)
+      all.push_back({"host", node_text(node), "capsule/execution.json"});
+  } else if (!facts.description.hosts.empty()) {
+    all.push_back({"hosts", printable(join(facts.description.hosts, ", ")), "run.json"});
+  }
+  if (!facts.capsule.environment) return;
+  if (!facts.capsule.environment->programs.empty()) {
+    all.push_back({"programs", pairs_text(facts.capsule.environment->programs), "capsule/environment.json"});
+  }
+  const auto packages = std::count(facts.capsule.environment->packages.begin(),
+                                   facts.capsule.environment->packages.end(), '\n');
+  if (packages > 0)
+    all.push_back({"packages", format("{} Python packages", packages), "capsule/packages.txt"});
+}
+
+std::string ending_text(const AttemptFacts& attempt) {
+  std::string text;
+  for (const record::RankEnded& end : attempt.ends) {
+    if (end.stopped_by_us || (end.exit_code && *end.exit_code == 0)) continue;
+    if (!text.empty()) text += "; ";
+    text += format("rank {}", end.rank);
+    if (end.step) text += format(" at epoch {} step {}", end.epoch.value_or(0) + 1, *end.step);
+    if (!end.phase.empty()) text += ", phase " + printable(end.phase);
+    text += ": " + (!end.reason.empty() ? printable(end.reason)
+                    : end.signal        ? format("killed by signal {}", *end.signal)
+                                        : format("exit code {}", end.exit_code.value_or(1)));
+  }
+  if (text.empty()) text = printable(attempt.reason);
+  return text;
+}
+
+constexpr std::size_t kRanksShown = 8;
+
+}  // namespace
+
+std::vector<Fact> what_ran(const RunFacts& facts) {
+  const record::RunDescription& what = facts.description;
+  std::vector<Fact> all;
+  all.push_back({"run", printable(facts.id), printable(facts.folder.string())});
+  all.push_back({"state", state_text(facts), "events-*.jsonl"});
+  if (facts.state.started > 0) {
+    std::string text = utc(facts.state.started);
+    if (facts.state.ended > 0) text += " to " + utc(facts.state.ended);
+    all.push_back({"time", text + ", running " + seconds_text(facts.running_s), "events-*.jsonl"});
+  }
+  if (!what.job_file.empty()) all.push_back({"job", printable(what.job_file), "run.json"});
+  all.push_back({"command", quoted(what.command), "run.json"});
+  if (!what.params.empty()) all.push_back({"params", pairs_text(what.params), "run.json"});
+  all.push_back({"ranks", std::to_string(facts.world_size()), "events-*.jsonl"});
+  if (!what.scheduler_job.empty()) all.push_back({"Slurm job", printable(what.scheduler_job), "run.json"});
+  if (!what.user.empty()) all.push_back({"user", printable(what.user), "run.json"});
+  all.push_back({"code", code_text(facts), facts.capsule.code ? "capsule/code.json" : "run.json"});
+  if (facts.capsule.data) {
+    for (const record::DataFacts& data : *facts.capsule.data) {
+      all.push_back({"data " + printable(data.name), data_text(data), "capsule/data.json"});
+    }
+  }
+  add_environment(facts, all);
+  if (!what.stoker_version.empty()) all.push_back({"stoker", printable(what.stoker_version), "run.json"});
+  return all;
+}
+
+std::vector<std::string> run_again(const RunFacts& facts) {
+  const record::RunDescription& what = facts.description;
+  std::vector<std::string> lines;
+  if (facts.state.state != record::State::done && facts.state.state != record::State::running) {
+    lines.push_back(facts.checkpoints.empty() ? "# go on from its last checkpoint, if it made one"
+                                              : "# go on from the last valid checkpoint");
+    lines.push_back("stoker resume " + shell_quote(printable(facts.id)));
+  }
+  lines.push_back("# the same from the start");
+  if (!what.working_directory.empty())
+    lines.push_back("cd " + shell_quote(printable(what.working_directory)));
+  if (facts.capsule.code && !facts.capsule.code->commit.empty()) {
+    lines.push_back("git checkout " + shell_quote(printable(facts.capsule.code->commit)));
+    if (facts.capsule.code->dirty) {
+      lines.push_back("git apply " + shell_quote(printable((facts.folder / "capsule/code.diff").string())));
+    }
+  }
+  lines.push_back("stoker run " + shell_quote(printable((facts.folder / "job.yaml").string())));
+  return lines;
+}
+
+Table attempts_table(const RunFacts& facts) {
+  Table table{
+      "Attempts",
+      "attempts/*/events-*.jsonl",
+      {{"attempt", true}, {"state"}, {"began"}, {"lasted", true}, {"from step", true}, {"how it ended"}},
+      {}};
+  for (const AttemptFacts& attempt : facts.attempts) {
+    table.rows.push_back({std::to_string(attempt.number), std::string(to_text(attempt.state)),
+                          utc(attempt.started), attempt.seconds() > 0 ? seconds_text(attempt.seconds()) : "-",
+                          attempt.resume_step ? std::to_string(*attempt.resume_step) : "start",
+                          ending_text(attempt)});
+  }
+  return table;
+}
+
+Table epochs_table(const RunFacts& facts) {
+  Table table{"Epochs",
+              "attempts/*/epochs.csv",
+              {{"epoch", true},
+               {"step", true},
+               {"loss", true},
+               {"top-1", true},
+               {"val. loss", true},
+               {"val. top-1", true},
+               {"val. top-5", true},
+               {"samples/s", true},
+               {"lasted", true}},
+              {}};
+  for (const EpochPoint& epoch : facts.learning.epochs) {
+    table.rows.push_back({std::to_string(epoch.epoch + 1), std::to_string(epoch.step),
+                          significant(epoch.train_loss), percent(epoch.train_top1),
+                          significant(epoch.val_loss), percent(epoch.val_top1), percent(epoch.val_top5),
+                          significant(epoch.samples_per_s), seconds_text(epoch.seconds)});
+  }
+  return table;
+}
+
+Table time_table(const RunFacts& facts) {
+  const TimeSplit& time = facts.time;
+  Table table{"Seconds", "attempts/*/metrics-*.csv, summed over attempts", {{"part"}}, {}};
+  const double total = time.whole ? time.whole->total() : 0;
+  if (time.whole) {
+    table.columns.push_back({"whole run", true});
+    table.columns.push_back({"share", true});
+  }
+  const std::size_t shown = std::min(time.ranks.size(), kRanksShown);
+  for (std::size_t i = 0; i < shown; ++i)
+    table.columns.push_back({format("rank {}", time.ranks[i].rank), true});
+  for (Part part : kAllParts) {
+    std::vector<std::string> row = {std::string(to_text(part))};
+    if (time.whole) {
+      row.push_back(format("{:.2f}", time.whole->of(part)));
+      row.push_back(total > 0 ? percent(time.whole->of(part) / total) : "-");
+    }
+    const bool in_step = part != Part::validation && part != Part::outside;
+    for (std::size_t i = 0; i < shown; ++i)
+      row.push_back(in_step ? format("{:.2f}", time.ranks[i].of(part)) : "");
+    table.rows.push_back(std::move(row));
+  }
+  std::vector<std::string> sums = {"all"};
+  std::vector<std::string> medians = {"median step"};
+  if (time.whole) {
+    sums.insert(sums.end(), {format("{:.2f}", total), "100.0 %"});
+    medians.insert(medians.end(), {"", ""});
+  }
+  for (std::size_t i = 0; i < shown; ++i) {
+    sums.push_back(format("{:.2f}", time.ranks[i].step_total()));
+    medians.push_back(seconds_text(time.ranks[i].median_step_s));
+  }
+  table.rows.push_back(std::move(sums));
+  table.rows.push_back(std::move(medians));
+  return table;
+}
+
+Table checkpoints_table(const RunFacts& facts) {
+  Table table{"Checkpoints",
+              "attempts/*/events-*.jsonl",
+              {{"step", true},
+               {"epoch", true},
+               {"attempt", true},
+               {"at", true},
+               {"size", true},
+               {"write", true},
+               {"stall", true},
+               {"folder"}},
+              {}};
+  for (const CheckpointPoint& point : facts.checkpoints) {
+    table.rows.push_back(
+        {std::to_string(point.saved.step), std::to_string(point.saved.epoch + 1),
+         std::to_string(point.attempt), seconds_text(point.run_time),
+         rounded(ByteCount{static_cast<std::uint64_t>(std::max<std::int64_t>(0, point.saved.bytes))}),
+         seconds_text(point.saved.seconds), seconds_text(point.saved.stall_s),
+         printable(point.saved.folder)});
+  }
+  return table;
+}
+
+}  // namespace stoker::report

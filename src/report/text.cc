@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/bytes.h"
+#include "report/report.h"
+#include "report/tables.h"
+
+namespace stoker::report {
+
+namespace {
+
+constexpr std::size_t kMostRows = 40;
+
+/// Columns of a terminal that a UTF-8 text takes, were every character one wide.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
+}
+
+void add_cell(std::string& line, std::string_view cell, std::size_t width, bool right) {
+  const std::string pad(width - std::min(width, width_of(cell)), ' ');
+  line += right ? pad + std::string(cell) : std::string(cell) + pad;
+}
+
+void add_table(std::string& out, const Table& table) {
+  if (table.rows.empty()) return;
+  out += format("\n{} ({})\n", to_lower(table.title), table.source);
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    std::size_t widest = width_of(table.columns[c].name);
+    for (const auto& row : table.rows) widest = std::max(widest, width_of(row[c]));
+    widths.push_back(widest);
+  }
+  const auto add_row = [&](const auto& cell_of) {
+    std::string line = " ";
+    for (std::size_t c = 0; c < widths.size(); ++c) {
+      line += c == 0 ? " " : "  ";
+      add_cell(line, cell_of(c), widths[c], table.columns[c].is_number);
+    }
+    while (line.ends_with(' ')) line.pop_back();
+    out += line + "\n";
+  };
+  add_row([&](std::size_t c) -> std::string_view { return table.columns[c].name; });
+  // Of a long table the first rows matter less than the last.
+  const std::size_t skipped = table.rows.size() > kMostRows ? table.rows.size() - kMostRows : 0;
+  if (skipped > 0) out += format("  ({} earlier rows: --format json)\n", skipped);
+  for (std::size_t r = skipped; r < table.rows.size(); ++r) {
+    add_row([&](std::size_t c) -> std::string_view { return table.rows[r][c]; });
+  }
+}
+
+std::pair<double, double> mean_and_peak(const std::vector<double>& values) {
+  double sum = 0;
+  double peak = 0;
+  std::size_t count = 0;
+  for (double value : values) {
+    if (!std::isfinite(value)) continue;  // between attempts
+    sum += value;
+    peak = std::max(peak, value);
+    ++count;
+  }
+  return {count > 0 ? sum / static_cast<double>(count) : 0, peak};
+}
+
+void add_system(std::string& out, const RunFacts& facts) {
+  Table table{"Machine",
+              "attempts/*/system-*.csv, one sample a second",
+              {{"what"}, {"of"}, {"mean", true}, {"peak", true}, {"unit"}},
+              {}};
+  for (const SystemChart& chart : facts.system) {
+    for (const Series& series : chart.series) {
+      const auto [mean, peak] = mean_and_peak(series.y);
+      const bool is_bytes = chart.unit.starts_with("bytes");
+      const auto text = [&](double v) {
+        return is_bytes ? rounded(ByteCount{static_cast<std::uint64_t>(std::max(0.0, v))}) : significant(v);
+      };
+      table.rows.push_back({to_lower(chart.title), series.name, text(mean), text(peak),
+                            is_bytes ? (chart.unit == "bytes/s" ? "per second" : "") : chart.unit});
+    }
+  }
+  add_table(out, table);
+}
+
+void add_run(std::string& out, const RunFacts& facts) {
+  out += result_sentence(facts) + "\n";
+  const std::vector<Fact> all = what_ran(facts);
+  std::size_t widest = 0;
+  for (const Fact& fact : all) widest = std::max(widest, width_of(fact.key));
+  for (const Fact& fact : all) {
+    out += "  ";
+    add_cell(out, fact.key, widest, false);
+    out += "  " + fact.value + "\n";
+  }
+  if (!facts.state.reason.empty()) out += "  " + printable(facts.state.reason) + "\n";
+  add_table(out, attempts_table(facts));
+  add_table(out, epochs_table(facts));
+  if (!facts.time.ranks.empty()) add_table(out, time_table(facts));
+  if (facts.samples_per_s > 0)
+    out += format("  {} samples/s while stepping\n", significant(facts.samples_per_s));
+  add_system(out, facts);
+  add_table(out, checkpoints_table(facts));
+  for (const LogTail& tail : facts.logs) {
+    out += format("\nend of the log of rank {} (attempts/{}/{})\n", tail.rank, tail.attempt, tail.file);
+    for (const std::string& line : tail.lines) out += "  | " + line + "\n";
+  }
+  if (!facts.notes.empty()) out += "\nnotes\n";
+  for (const std::string& note : facts.notes) out += "  " + printable(note) + "\n";
+  out += "\nrun it again\n";
+  for (const std::string& line : run_again(facts)) out += "  " + line + "\n";
+}
+
+}  // namespace
+
+std::string to_plain_text(std::span<const RunFacts> runs) {
+  std::string out;
+  for (const RunFacts& facts : runs) {
+    if (!out.empty()) out += "\n\n";
+    add_run(out, facts);
+  }
+  return out;
+}
+
+}  // namespace stoker::report

@@ -1,0 +1,241 @@
+"""`stoker report`: the forms say the same, need nothing else, and survive what is in a run folder."""
+
+import json
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import run_folders
+
+ID = "2025-11-21T10-03-11_3f2c1aa_resnet20_k7q2"
+TEXT = Path(__file__).parent / "golden/report_resumed.txt"
+
+
+def test_text_form_of_a_run_that_was_killed_and_resumed(stoker):
+    run_folders.killed_and_resumed(stoker.folder / "runs")
+    assert stoker("report", "last", "--format", "text", code=0).out == TEXT.read_text()
+
+
+def test_page_goes_to_the_run_folder_and_the_result_to_the_terminal(stoker):
+    run_folders.killed_and_resumed(stoker.folder / "runs")
+    out = stoker("report", code=0).out
+    assert out == (
+        "resnet20 on cifar10: 61.2 % top-1 after 3 epochs, 1 min 09 s, 2 ranks, resumed once\n"
+        f"  runs/{ID}/report.html\n"
+    )
+    assert (stoker.folder / "runs" / ID / "report.html").read_text().startswith("<!doctype html>")
+
+
+RUN_FIELDS = {
+    "id": str, "name": str, "folder": str, "result": str, "state": str, "exit_code": int, "first_rank": (int, type(None)),
+    "reason": str, "started": float, "ended": float, "running_s": float, "world_size": int, "resumes": int,
+    "redone_steps": int, "resumed_at": list, "samples_per_s": float, "command": list, "facts": list, "attempts": list,
+    "epochs": list, "steps": dict, "time": dict, "speed": list, "system": list, "checkpoints": list, "logs": list,
+    "notes": list, "run_again": list,
+}  # fmt: skip
+
+
+def test_json_form_has_the_documented_fields(stoker):
+    run_folders.killed_and_resumed(stoker.folder / "runs")
+    report = json.loads(stoker("report", "--format", "json", code=0).out)
+    assert (report["format"], report["version"]) == ("stoker-report", 1)
+    (run,) = report["runs"]
+    assert list(run) == list(RUN_FIELDS)
+    for name, kind in RUN_FIELDS.items():
+        assert isinstance(run[name], kind), name
+    assert list(run["time"]["whole"]["seconds"]) == [
+        "data", "forward", "backward", "communication", "optimizer", "checkpoint", "other", "validation", "outside"
+    ]  # fmt: skip
+    assert run["attempts"][0]["ranks_ended"][0] == {
+        "rank": 1, "host": "node1", "exit_code": None, "signal": 9, "stopped_by_us": False, "phase": "backward",
+        "epoch": 1, "step": 131, "reason": "killed by signal 9",
+    }  # fmt: skip
+    assert json.loads(stoker("report", "--json", code=0).out) == report
+
+
+def test_numbers_equal_those_of_the_files(stoker):
+    folder = run_folders.killed_and_resumed(stoker.folder / "runs")
+    (run,) = json.loads(stoker("report", "--format", "json", code=0).out)["runs"]
+    page = stoker("report", code=0) and (folder.path / "report.html").read_text()
+    for rank in (0, 1):
+        rows = [row for (_, r), rows in folder.rows.items() if r == rank for row in rows]
+        seconds = run["time"]["ranks"][rank]["seconds"]
+        for part in run_folders.PARTS:
+            total = sum(row[part] for row in rows)
+            assert seconds[part.removesuffix("_s")] == pytest.approx(total, rel=1e-9)
+            assert f">{total:.2f}<" in page
+        assert run["time"]["ranks"][rank]["steps"] == len(rows)
+    # Of steps 101 to 131, which were done twice, the second counts.
+    assert run["steps"]["recorded"] == 294
+    assert run["redone_steps"] == 31
+    first, second = folder.rows[2, 0][0], folder.rows[2, 1][0]
+    assert run["steps"]["loss"][100] == pytest.approx((first["loss"] + second["loss"]) / 2)
+    assert [epoch["val_top1"] for epoch in run["epochs"]] == [0.4412, 0.5833, 0.6124]
+    assert [point["step"] for point in run["checkpoints"]] == [98, 100, 196, 200, 294]
+
+
+class _Page(HTMLParser):
+    """Collects what a page would load or run."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: list[str] = []
+        self.references: list[tuple[str, str]] = []
+        self.handlers: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        for name, value in attributes:
+            if name in ("src", "href", "xlink:href", "action", "data", "srcset", "poster"):
+                self.references.append((tag, value))
+            if name.startswith("on") or name == "style":
+                self.handlers.append(f"{tag} {name}")
+
+
+def test_page_needs_no_other_file_and_runs_nothing_but_its_one_script(stoker):
+    folder = run_folders.killed_and_resumed(stoker.folder / "runs")
+    stoker("report", code=0)
+    text = (folder.path / "report.html").read_text()
+    page = _Page(text)
+    assert page.references == []
+    assert page.handlers == []
+    assert page.tags.count("script") == 1
+    assert page.tags.count("style") == 1
+    assert not re.search(r"https?:|//[a-z]|url\(|@import", text)
+    assert "default-src 'none'; style-src 'sha256-" in text
+    assert len(text) < 1_000_000
+
+
+HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
+
+
+def hostile_run(runs: Path) -> run_folders.RunFolder:
+    """Everything a person or a program can name holds HTML."""
+    run = run_folders.RunFolder.create(
+        runs, HOSTILE, command=[HOSTILE], params={HOSTILE: HOSTILE}, user=HOSTILE, hosts=[HOSTILE],
+        working_directory=HOSTILE, job_file=HOSTILE, git=HOSTILE, scheduler_job=HOSTILE, stoker_version=HOSTILE,
+    )  # fmt: skip
+    run.capsule(
+        code={"commit": HOSTILE, "branch": HOSTILE, "dirty": True},
+        data={"datasets": [{"name": HOSTILE, "source": "/" + HOSTILE, "split": HOSTILE, "version": HOSTILE}]},
+        environment={"programs": {HOSTILE: HOSTILE}, "variables": {}},
+        execution={"nodes": [{"host": HOSTILE, "cpu": HOSTILE, "gpus": [HOSTILE]}]},
+    )
+    run.started(1, run_folders.BEGIN)
+    run.steps(1, 0, 1, 50, run_folders.BEGIN)
+    run.event(1, run_folders.BEGIN + 9, "checkpoint_saved", "rank-0000", step=9, folder=HOSTILE)
+    run.event(1, run_folders.BEGIN + 10, "rank_ended", rank=0, host=HOSTILE, exit_code=1, phase=HOSTILE, reason=HOSTILE)
+    run.ended(1, run_folders.BEGIN + 10, "failed", 1, first_rank=0, reason=HOSTILE)
+    run.log(1, 0, HOSTILE + "\n\x1b]0;title\x07\xff")
+    (run.attempt(1) / "system-0000.csv").write_text(f"time,{HOSTILE}\n1,2\n")
+    (run.attempt(1) / "metrics-0007.csv").write_text(HOSTILE)
+    return run
+
+
+def test_names_from_outside_are_text_in_every_form(stoker):
+    folder = hostile_run(stoker.folder / "runs")
+    stoker("report", code=0)
+    page = _Page((folder.path / "report.html").read_text())
+    assert page.tags.count("script") == 1
+    assert page.references == []
+    assert page.handlers == []
+    assert "img" not in page.tags
+    assert "\x1b" not in stoker("report", "--format", "text", code=0).out
+    json.loads(stoker("report", "--format", "json", code=0).out)
+
+
+def test_a_script_that_records_nothing_and_fails_early_shows_its_log_and_the_machine(stoker):
+    folder = run_folders.script_that_fails(stoker.folder / "runs")
+    assert stoker("report", code=0).out.startswith("mine: failed, 13 s, 2 ranks\n")
+    text = (folder.path / "report.html").read_text()
+    assert "ModuleNotFoundError: No module named &#39;torhc&#39;" in text
+    assert "Memory of ranks" in text
+    assert "<h2>Learning</h2>" not in text
+    assert "<h2>Where the time went</h2>" not in text
+
+
+def test_a_run_that_is_still_going_says_so(stoker):
+    run = run_folders.RunFolder.create(stoker.folder / "runs")
+    run.started(1, run_folders.BEGIN)  # on another host, and its files are fresh
+    run.steps(1, 0, 1, 50, run_folders.BEGIN)
+    with (run.attempt(1) / "metrics-0000.csv").open("a") as file:
+        file.write("1763719400.5,0,51,64,2.")  # being written
+    out = stoker("report", code=0).out
+    assert re.match(r"resnet20: running, loss \d\.\d\d after 50 steps, ", out)
+    assert "The run was still going" in (run.path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["run.json", "attempts/1/metrics-0000.csv", "attempts/1/events-node-0000.jsonl"])
+def test_a_damaged_file_is_named_and_no_crash(stoker, name):
+    folder = run_folders.killed_and_resumed(stoker.folder / "runs").path
+    whole = (folder / name).read_bytes()
+    for damage in (b"", b"\0" * 100, whole[: len(whole) // 2], whole.replace(b",", b"\xff")):
+        (folder / name).write_bytes(damage)
+        result = stoker("report", "--format", "text")
+        assert result.code in (0, 1)
+        if result.code == 1:
+            assert result.err.startswith(f"runs/{ID}/run.json: not a JSON object")
+
+
+def test_bad_words_have_clear_errors(stoker):
+    run_folders.killed_and_resumed(stoker.folder / "runs")
+    assert (
+        stoker("report", "last", "--format", "htm", code=2).err
+        == "report: unknown form 'htm'; did you mean 'html'? (--format)\n"
+    )
+    assert stoker("report", "x", code=1).err == f"run 'x': none such in runs (newest: {ID})\n"
+    assert stoker("report", "last", "last", code=2).err == (
+        "report: 2 runs make one page, which needs a name (--out)\n  try: stoker report last last --out report.html\n"
+    )
+    assert stoker("report", "--out", "no/such/folder.html", code=1).err.endswith("no such file or directory\n")
+
+
+def test_several_runs_make_one_page(stoker):
+    run_folders.killed_and_resumed(stoker.folder / "runs")
+    stoker("report", "last", f"runs/{ID}", "--out", "both.html", code=0)
+    text = (stoker.folder / "both.html").read_text()
+    assert text.count("<h1>") == 2
+
+
+CHECK = """<script>addEventListener('load', () => {
+const f = document.querySelector('iframe');
+setTimeout(() => {const d = f.contentDocument; document.title = JSON.stringify({
+wide: d.documentElement.scrollWidth, room: d.documentElement.clientWidth, charts: d.querySelectorAll('figure').length,
+hover: (() => {const s = d.querySelector('figure svg'), b = s.getBoundingClientRect();
+s.dispatchEvent(new f.contentWindow.PointerEvent('pointermove', {clientX: b.left + b.width / 2}));
+return d.querySelector('figure output').textContent})()});}, 300)})</script>"""
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("make", [run_folders.killed_and_resumed, hostile_run])
+def test_in_a_browser_it_has_no_error_and_fits_a_phone(stoker, make):
+    folder = make(stoker.folder / "runs").path
+    stoker("report", code=0)
+    # A frame gives the page a phone's width, which a headless window cannot have.
+    frame = f'<iframe src="runs/{folder.name}/report.html" width="390" height="800" style="border:0"></iframe>'
+    (stoker.folder / "frame.html").write_text(f"<!doctype html><title>-</title>{frame}{CHECK}")
+    browser = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--enable-logging=stderr",
+        "--v=0",
+    ]
+    browser += [
+        "--allow-file-access-from-files",
+        f"--user-data-dir={stoker.folder}/browser",
+        "--virtual-time-budget=3000",
+    ]
+    done = subprocess.run(
+        [*browser, "--dump-dom", f"file://{stoker.folder}/frame.html"], capture_output=True, text=True, timeout=120
+    )
+    assert "CONSOLE" not in done.stderr, done.stderr
+    seen = json.loads(re.search("<title>(.*?)</title>", done.stdout).group(1).replace("&quot;", '"'))
+    assert seen["wide"] == seen["room"] == 390
+    assert seen["charts"] > 1
+    assert re.match(r"step \d+ +training", seen["hover"])
