@@ -74,7 +74,8 @@ def test_class_folders_become_labelled_samples(stoker, photos):
         r"packing photos: 200 files in 2 classes, [\d.]+ kB → 3 shards of [\d.]+ kB \(as --shards says\)", lines[0]
     )
     assert re.fullmatch(r"out: 200 samples, 3 shards, [\d.]+ kB, version [0-9a-f]{8}", lines[1])
-    assert len(lines) == 2 and done.err == ""
+    assert len(lines) == 2
+    assert done.err == ""
     found = members(stoker.folder / "out")
     for file in photos.rglob("*.jpg"):
         key = f"{file.parent.name}/{file.stem}"
@@ -154,7 +155,8 @@ def test_images_without_class_folders_have_no_labels(stoker, tmp_path):
     stoker("data", "pack", "flat", "out", code=0)
     assert set(members(tmp_path / "out")) == {"0.jpeg", "1.jpeg", "2.jpeg"}
     info = json.loads(stoker("data", "info", "out", "--json", code=0).out)
-    assert info["has_labels"] is False and info["classes"] == []
+    assert info["has_labels"] is False
+    assert info["classes"] == []
 
 
 def test_files_of_one_basename_become_one_sample(stoker, tmp_path):
@@ -181,7 +183,8 @@ def test_any_files_are_packed_by_basename_when_asked(stoker, tmp_path):
         (tmp_path / f"in/{i}.cls").write_text(f"{i * 10}\n")
     stoker("data", "pack", "in", "out", "--layout", "files", code=0)
     found = members(tmp_path / "out")
-    assert found["3.flac"] == b"soundsoundsound" and found["3.cls"] == b"30\n"
+    assert found["3.flac"] == b"soundsoundsound"
+    assert found["3.cls"] == b"30\n"
     assert json.loads(stoker("data", "info", "out", "--json", code=0).out)["has_labels"] is True
     (tmp_path / "in/2.cls").write_text("two")
     done = stoker("data", "pack", "in", "out2", "--layout", "files", code=2)
@@ -274,18 +277,11 @@ def test_decoding_finds_damage_that_no_marker_shows(stoker, photos):
     good = bytearray(jpeg(77, (64, 64)))
     good[-800:-200] = b"\x55" * 600
     (photos / "cat/damaged.jpg").write_bytes(good)
-    with pytest.raises(OSError):  # Pillow agrees that it is damaged
-        image = Image.open(photos / "cat/damaged.jpg")
-        image.load()
-        raise OSError("decoded") if _differs(bytes(good)) else AssertionError("not damaged")
     stoker("data", "pack", "photos", "scanned", code=0)
     assert "cat/damaged.jpg" in members(stoker.folder / "scanned")
-    stoker("data", "pack", "photos", "decoded", "--check", "decode", code=0)
+    done = stoker("data", "pack", "photos", "decoded", "--check", "decode", code=0)
+    assert "1 file left out: 1 " in done.out
     assert "cat/damaged.jpg" not in members(stoker.folder / "decoded")
-
-
-def _differs(damaged: bytes) -> bool:
-    return Image.open(io.BytesIO(damaged)).tobytes() != Image.open(io.BytesIO(jpeg(77, (64, 64)))).tobytes()
 
 
 def test_too_many_left_out_is_an_error_that_names_the_first(stoker, photos):
@@ -458,8 +454,10 @@ def test_killed_at_any_moment_a_rerun_gives_the_same_bytes(stoker, example_image
             killed += 1
             if (out / "manifest.json").exists():
                 stoker("data", "verify", out, "--full", code=0)
-        if (out / ".packing").exists() or not out.exists():
+        if not (out / "manifest.json").exists():
             stoker("data", "pack", example_images, out, "--shards", "6", "-j", "2", code=0)
+        elif (out / ".packing").exists():  # killed while it tidied up: whole, and the next call ends that
+            stoker("data", "pack", example_images, out, "--shards", "6", "-j", "2")
         assert tree(out) == expected
 
 
@@ -541,7 +539,8 @@ def test_progress_is_one_line_on_the_terminal_and_gone_at_the_end(stoker, exampl
     os.close(ours)
     assert process.returncode == 0
     assert re.search(r"\r  .*█.* %   [\d ]+ files", shown.decode())
-    assert b"\n" not in shown and shown.endswith(b"\r\x1b[K")
+    assert b"\n" not in shown
+    assert shown.endswith(b"\r\x1b[K")
     assert "\r" not in out
 
 
@@ -599,6 +598,7 @@ def test_all_of_cifar10_is_packed(stoker, cifar10_images):
     info = json.loads(stoker("data", "info", "out", "--json", code=0).out)
     for split in info["splits"]:
         files = sum(1 for _ in (cifar10_images / split["name"]).rglob("*.jpg"))
-        assert split["samples"] == files and split["class_samples"] == [files // 10] * 10
+        assert split["samples"] == files
+        assert split["class_samples"] == [files // 10] * 10
     assert (info["images"]["width_min"], info["images"]["height_max"]) == (32, 32)
     assert stoker("data", "verify", "out", "--full", code=0).out.endswith("every byte as packed\n")

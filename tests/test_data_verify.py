@@ -55,7 +55,8 @@ def test_missing_and_torn_shards_are_found_without_reading(stoker, dataset):
     (dataset / "test-000000.tar").unlink()
     done = stoker("data", "verify", "data", "--json", code=1)
     value = json.loads(done.out)
-    assert value["damages"] == 2 and value["compared"] == "index and sizes"
+    assert value["damages"] == 2
+    assert value["compared"] == "index and sizes"
     assert value["damaged"] == [
         {"shard": "train-000000.tar", "sample": "-", "expected": f"{whole} bytes", "found": "100 bytes"},
         {"shard": "test-000000.tar", "sample": "-", "expected": f"{test} bytes", "found": "missing"},
@@ -90,7 +91,8 @@ def test_info_shows_splits_classes_and_images(stoker, dataset):
     lines = stoker("data", "info", "data", code=0).out.splitlines()
     assert re.fullmatch(r"data: 6 000 samples, \d+ shards, [\d.]+ MB, version [0-9a-f]{64}", lines[0])
     assert lines[1].split() == ["SPLIT", "SAMPLES", "SHARDS", "SIZE"]
-    assert lines[2].split()[:2] == ["train", "5"] and lines[3].split()[:2] == ["test", "1"]
+    assert lines[2].split()[:2] == ["train", "5"]
+    assert lines[3].split()[:2] == ["test", "1"]
     assert lines[4:] == [
         "files    jpg",
         "classes  10: airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck",

@@ -3,9 +3,10 @@
 //   2. each shard is written to .packing/<shard>.part, synced, renamed to .packing/<shard>
 //   3. then its facts go to .packing/<shard>.fragment (synced, by rename): the shard is finished
 //   4. when all are finished, the shards are renamed into OUT, OUT is synced
-//   5. index.bin and left-out.csv are written (synced, by rename)
-//   6. manifest.json is written (synced, by rename)            <- the dataset exists from here on
+//   5. index.bin and left-out.csv are written inside .packing/, synced, and renamed into OUT
+//   6. so is manifest.json, and OUT is synced                   <- the dataset exists from here on
 //   7. .packing/ is removed
+// No file is ever written in OUT itself, so that a kill leaves nothing there that has no owner.
 // A reader asks for manifest.json, so before 6 there is no dataset. A second call of the same plan takes
 // finished shards as they are, wherever 4 was interrupted; after 6 it only does 7. A call of another plan
 // removes what the first had made, and nothing else. Two calls at once: the lock is flock(2), which a kill
@@ -72,17 +73,23 @@ Status Workspace::claim() {
     return unavailable("{}: another `stoker data pack` is writing there", shown(plan_->options.out));
   }
   lock_ = std::move(lock);
-  if (path_exists(pending(kPlanFile))) {
-    OK_OR_RETURN(found, read_file(pending(kPlanFile), 1_KiB));
-    const bool is_whole = path_exists(final_place(formats::kManifestFile));
-    if (found == plan_->fingerprint) {
-      state_ = is_whole ? State::published : State::resumed;
-      return {};
-    }
-    if (is_whole) {
-      RETURN_IF_ERROR(clean());
-      return check_output(plan_->options.out);
-    }
+  const bool is_whole = path_exists(final_place(formats::kManifestFile));
+  const bool has_plan = path_exists(pending(kPlanFile));
+  std::string found;
+  if (has_plan) {
+    OK_OR_RETURN(text, read_file(pending(kPlanFile), 1_KiB));
+    found = std::move(text);
+  }
+  if (found == plan_->fingerprint) {
+    state_ = is_whole ? State::published : State::resumed;
+    return {};
+  }
+  if (is_whole) {  // another plan's dataset, killed in step 7
+    state_ = State::published;
+    RETURN_IF_ERROR(clean());
+    return check_output(plan_->options.out);
+  }
+  if (has_plan) {
     RETURN_IF_ERROR(discard_other_plan());
     state_ = State::restarted;
   }
@@ -153,17 +160,26 @@ Status Workspace::publish(const formats::Manifest& manifest, const std::string& 
     if (path_exists(pending(spec.file)))
       RETURN_IF_ERROR(rename_path(pending(spec.file), final_place(spec.file)));
   }
+  const auto place = [&](std::string_view name, std::string_view content) -> Status {
+    RETURN_IF_ERROR(write_file(pending(name), content, Durability::synced));
+    return rename_path(pending(name), final_place(name));
+  };
+  RETURN_IF_ERROR(place(formats::kIndexFile, index));
+  if (!left_out_csv.empty()) RETURN_IF_ERROR(place(kLeftOutFile, left_out_csv));
   RETURN_IF_ERROR(sync_directory(plan_->options.out));
-  RETURN_IF_ERROR(write_file(final_place(formats::kIndexFile), index, Durability::synced));
-  if (!left_out_csv.empty()) {
-    RETURN_IF_ERROR(write_file(final_place(kLeftOutFile), left_out_csv, Durability::synced));
-  }
-  RETURN_IF_ERROR(
-      write_file(final_place(formats::kManifestFile), formats::to_json(manifest), Durability::synced));
+  RETURN_IF_ERROR(place(formats::kManifestFile, formats::to_json(manifest)));
+  RETURN_IF_ERROR(sync_directory(plan_->options.out));
   return clean();
 }
 
-Status Workspace::clean() const { return remove_tree(pending("")); }
+// The plan goes last: as long as it is there, a call of the same plan knows the dataset for its own.
+Status Workspace::clean() const {
+  OK_OR_RETURN(names, list_directory(pending("")));
+  for (const std::string& name : names) {
+    if (name != kPlanFile) RETURN_IF_ERROR(remove_file(pending(name)));
+  }
+  return remove_tree(pending(""));
+}
 
 void Workspace::discard() const {
   (void)discard_other_plan();

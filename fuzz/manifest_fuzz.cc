@@ -1,0 +1,15 @@
+// parse_manifest on any bytes: refused, or a manifest that writes itself and reads back the same.
+#include <cstdint>
+#include <cstdlib>
+
+#include "format/manifest.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace stoker::formats;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto manifest = parse_manifest(text, "fuzz");
+  if (!manifest.ok()) return 0;
+  const auto again = parse_manifest(to_json(*manifest), "fuzz");
+  if (!again.ok() || !(*again == *manifest)) std::abort();
+  return 0;
+}

@@ -1,0 +1,75 @@
+#include "data/pack/image_check.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace stoker::data {
+namespace {
+
+std::string bytes(std::initializer_list<int> values) {
+  std::string text;
+  for (int v : values) text += static_cast<char>(v);
+  return text;
+}
+
+ImageVerdict scan(const std::string& text) { return scan_image(std::as_bytes(std::span(text))); }
+
+// The header of a grey 8x8 JPEG: tables are wanted by the decoder, not by the header's reader.
+std::string jpeg_head() {
+  return bytes({0xFF, 0xD8}) + bytes({0xFF, 0xE0, 0, 4, 'h', 'i'}) +
+         bytes({0xFF, 0xC0, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0}) +
+         bytes({0xFF, 0xDA, 0, 8, 1, 1, 0, 0, 63, 0});
+}
+
+TEST(ScanImage, takes_a_jpeg_that_ends_in_its_marker) {
+  const ImageVerdict verdict = scan(jpeg_head() + bytes({1, 2, 0xFF, 0, 3, 0xFF, 0xD0, 4, 0xFF, 0xD9}));
+  EXPECT_TRUE(verdict.is_good) << verdict.reason << ": " << verdict.detail;
+  EXPECT_EQ(verdict.info.width, 8u);
+}
+
+TEST(ScanImage, ignores_what_follows_the_image) {
+  EXPECT_TRUE(scan(jpeg_head() + bytes({1, 0xFF, 0xD9}) + "trailer").is_good);
+}
+
+TEST(ScanImage, finds_every_truncation_of_a_jpeg) {
+  const std::string whole = jpeg_head() + bytes({1, 2, 0xFF, 0, 3, 0xFF, 0xD9});
+  for (std::size_t length = 3; length < whole.size(); ++length) {
+    EXPECT_EQ(scan(whole.substr(0, length)).reason, "truncated") << length;
+  }
+  // A copy that was cut off and filled with zeros.
+  EXPECT_EQ(scan(whole.substr(0, whole.size() - 2) + std::string(4096, '\0')).reason, "truncated");
+}
+
+TEST(ScanImage, tells_a_broken_header_from_a_short_file) {
+  const ImageVerdict no_data = scan(bytes({0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 'h', 'i', 0xFF, 0xD9}));
+  EXPECT_EQ(no_data.reason, "broken");
+  EXPECT_EQ(no_data.detail, "JPEG without image data");
+  EXPECT_EQ(scan(bytes({0xFF, 0xD8, 0xFF, 0xE0, 0, 1, 0, 0, 0, 0})).detail,
+            "JPEG segment of length 1 at byte 4");
+}
+
+TEST(ScanImage, says_what_is_no_image) {
+  EXPECT_EQ(scan("").reason, "empty");
+  EXPECT_EQ(scan("<html>").reason, "not an image");
+  EXPECT_EQ(scan("GIF89a").reason, "not an image");
+}
+
+TEST(ScanImage, checks_the_crc_of_every_png_chunk) {
+  // 1x1, one grey byte; made by a stock encoder.
+  const std::string png =
+      bytes({0x89, 'P',  'N',  'G',  13,  10,  26,  10,   0,    0,    0,    13,  'I',  'H',  'D',  'R',  0,
+             0,    0,    1,    0,    0,   0,   1,   8,    0,    0,    0,    0,   0x3A, 0x7E, 0x9B, 0x55, 0,
+             0,    0,    10,   'I',  'D', 'A', 'T', 0x78, 0x9C, 0x63, 0x60, 0,   0,    0,    2,    0,    1,
+             0x48, 0xAF, 0xA4, 0x71, 0,   0,   0,   0,    'I',  'E',  'N',  'D', 0xAE, 0x42, 0x60, 0x82});
+  EXPECT_TRUE(scan(png).is_good) << scan(png).detail;
+  for (std::size_t i = 8; i < png.size(); ++i) {
+    std::string damaged = png;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    EXPECT_FALSE(scan(damaged).is_good) << i;
+    EXPECT_FALSE(scan(png.substr(0, i)).is_good) << i;
+  }
+}
+
+}  // namespace
+}  // namespace stoker::data

@@ -1,0 +1,80 @@
+#include "data/pack/shard_plan.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace stoker::data {
+namespace {
+
+constexpr std::uint64_t kMB = 1'000'000;
+
+SplitSizing sized(std::uint64_t samples, std::uint64_t bytes, ShardSizing wanted = {}) {
+  return size_split(samples, bytes, wanted);
+}
+
+TEST(SizeSplit, gives_a_small_dataset_few_shards) {
+  EXPECT_EQ(sized(100, 3 * kMB).shards, 1u);
+  EXPECT_EQ(sized(100, 20 * kMB).shards, 4u);
+  EXPECT_EQ(sized(100, 20 * kMB).reason, "smaller ones than 4 MiB would not be worth a file");
+}
+
+TEST(SizeSplit, gives_eight_readers_a_shard_each) {
+  EXPECT_EQ(sized(50'000, 5400 * kMB).shards, 8u);
+  EXPECT_EQ(sized(50'000, 5400 * kMB).reason, "fewer than 8 would starve 8 readers");
+}
+
+TEST(SizeSplit, makes_large_shards_of_a_large_dataset_but_not_too_many) {
+  EXPECT_EQ(sized(1'281'167, 150'000 * kMB).shards, 150u);
+  EXPECT_EQ(sized(1'281'167, 150'000 * kMB).reason, "about 1 GB each: long reads, few files");
+  EXPECT_EQ(sized(1'000'000'000, 200'000'000 * kMB).shards, 10'000u);
+  EXPECT_EQ(sized(1'000'000'000, 200'000'000 * kMB).reason, "more than 10 000 files would be slow to list");
+}
+
+TEST(SizeSplit, does_as_it_is_told_down_to_a_sample_each) {
+  EXPECT_EQ(sized(100, 3 * kMB, {.shards = 7, .shard_size = {}}).shards, 7u);
+  EXPECT_EQ(sized(100, 30 * kMB, {.shards = {}, .shard_size = ByteCount{7 * kMB}}).shards, 5u);
+  EXPECT_EQ(sized(3, kMB, {.shards = 7, .shard_size = {}}).shards, 3u);
+  EXPECT_EQ(sized(3, kMB, {.shards = 7, .shard_size = {}}).reason, "one per sample, there are no more");
+}
+
+Source source_of(std::uint32_t samples) {
+  Source source;
+  source.splits = {"train"};
+  source.folders = {{.path = "train/cat", .member = "cat", .split = 0, .label = 0, .files = {}}};
+  source.samples.resize(1);
+  for (std::uint32_t i = 0; i < samples; ++i) {
+    source.folders[0].files.push_back({format("{:04}.jpg", i), 100, 0});
+    source.samples[0].push_back({.folder = 0, .first = i, .files = 1});
+  }
+  return source;
+}
+
+TEST(Deal, gives_every_sample_to_one_shard_evenly) {
+  const Source source = source_of(101);
+  const std::vector<ShardSpec> shards = deal(source, 0, 4, SampleOrder::shuffled);
+  ASSERT_EQ(shards.size(), 4u);
+  EXPECT_EQ(shards[3].file, "train-000003.tar");
+  std::set<std::uint32_t> seen;
+  for (const ShardSpec& shard : shards) {
+    EXPECT_TRUE(shard.samples.size() == 25 || shard.samples.size() == 26);
+    for (const SourceSample& sample : shard.samples) EXPECT_TRUE(seen.insert(sample.first).second);
+  }
+  EXPECT_EQ(seen.size(), 101u);
+}
+
+TEST(Deal, keeps_its_order_for_good) {
+  // Shards of existing datasets were made with this order: it must never change.
+  const std::vector<ShardSpec> shards = deal(source_of(6), 0, 1, SampleOrder::shuffled);
+  std::vector<std::uint32_t> order;
+  for (const SourceSample& sample : shards[0].samples) order.push_back(sample.first);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{1, 3, 4, 0, 2, 5}));
+}
+
+TEST(ArchiveBytes, counts_headers_padding_and_the_label) {
+  const Source source = source_of(1);
+  EXPECT_EQ(archive_bytes(source, source.samples[0][0]), 512u + 512 + 512 + 512);
+}
+
+}  // namespace
+}  // namespace stoker::data
