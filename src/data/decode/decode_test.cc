@@ -35,9 +35,9 @@ TEST(Decode, gives_the_pixels_that_pillow_gives) {
     SCOPED_TRACE(row["name"]);
     const Status status = decode_image(bytes_of(from_base64(row["bytes"])), image);
     EXPECT_TRUE(status.ok()) << status.to_string();
-    EXPECT_EQ(image.width, row["width"]);
-    EXPECT_EQ(image.height, row["height"]);
-    EXPECT_EQ(hex(sha256(std::as_bytes(std::span(image.pixels)))), row["rgb_sha256"]);
+    EXPECT_EQ(image.width, row["width"].get<std::uint32_t>());
+    EXPECT_EQ(image.height, row["height"].get<std::uint32_t>());
+    EXPECT_EQ(hex(sha256(std::as_bytes(std::span(image.pixels)))), row["rgb_sha256"].get<std::string>());
   }
 }
 
