@@ -1,5 +1,5 @@
 // Which samples each step of a rank consumed, when `record.receipts` asks for it: the proof that an
-// interrupted and resumed training saw every sample exactly once. Format: docs/formats/run.md#receipts. A
+// interrupted and resumed training saw every sample exactly once. Format: docs/formats/receipts.md. A
 // writer belongs to one thread.
 #pragma once
 

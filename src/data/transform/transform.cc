@@ -29,28 +29,38 @@ struct Place {
 
 using Levels = std::array<float, 256>;
 
-void write_plane(const ImageView& image, const Place& place, int channel, const Levels& level,
-                 std::uint32_t size, float* out) {
-  const std::int64_t first = std::clamp<std::int64_t>(-place.x, 0, size);
-  const std::int64_t end = std::clamp<std::int64_t>(std::int64_t{image.width} - place.x, first, size);
-  for (std::int64_t row = 0; row < size; ++row, out += size) {
-    const std::int64_t y = place.y + row;
-    if (y < 0 || y >= image.height || first == end) {
-      std::fill_n(out, size, level[0]);
-      continue;
-    }
-    std::fill(out, out + first, level[0]);
-    std::fill(out + end, out + size, level[0]);
-    const std::uint8_t* from = image.pixels.data() + 3 * (y * image.width + place.x + first) + channel;
-    for (std::int64_t x = first; x < end; ++x, from += 3) out[x] = level[*from];
-    if (place.flipped) std::reverse(out, out + size);
-  }
+// One colour of one row of the result; nothing of it is in the image where `first` is `end`.
+struct Row {
+  const std::uint8_t* from = nullptr;  // the colour's byte of the pixel that goes to `first`
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
+
+void write_row(const Row& row, const Levels& level, std::span<float> out) {
+  std::fill(out.begin(), out.begin() + row.first, level[0]);
+  std::fill(out.begin() + row.end, out.end(), level[0]);
+  const std::uint8_t* from = row.from;
+  for (std::int64_t x = row.first; x < row.end; ++x, from += 3)
+    out[static_cast<std::size_t>(x)] = level[*from];
 }
 
 void write_planes(const ImageView& image, const Place& place, const std::array<Levels, 3>& levels,
                   std::uint32_t size, std::span<float> out) {
-  const std::size_t plane = std::size_t{size} * size;
-  for (int c = 0; c < 3; ++c) write_plane(image, place, c, levels[c], size, out.data() + c * plane);
+  const std::int64_t first = std::clamp<std::int64_t>(-place.x, 0, size);
+  const std::int64_t end = std::clamp<std::int64_t>(std::int64_t{image.width} - place.x, first, size);
+  for (std::size_t line = 0; line < std::size_t{3} * size; ++line) {
+    const std::size_t channel = line / size;
+    const std::int64_t y = place.y + static_cast<std::int64_t>(line % size);
+    const bool is_outside = y < 0 || y >= image.height || first == end;
+    Row row;
+    if (!is_outside) {
+      const std::int64_t pixel = y * image.width + place.x + first;
+      row = {image.pixels.data() + 3 * pixel + static_cast<std::int64_t>(channel), first, end};
+    }
+    const std::span<float> result = out.subspan(line * size, size);
+    write_row(row, levels[channel], result);
+    if (place.flipped) std::reverse(result.begin(), result.end());
+  }
 }
 
 // torchvision's RandomResizedCrop.get_params: ten attempts, then the middle.

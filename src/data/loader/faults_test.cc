@@ -1,0 +1,175 @@
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/loader.h"
+#include "data/loader/test_pictures.h"
+
+namespace stoker::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(LoaderFaults, a_corrupt_payload_names_shard_and_sample_and_stays_an_error) {
+  Dataset dataset(50);
+  dataset.flip_a_payload_byte(43);
+  for (std::uint32_t threads : {1, 4}) {
+    LoaderOptions options = options_of(10);
+    options.shuffle = Shuffle::none;
+    options.threads = threads;
+    auto loader = Loader::open(dataset.source(), options).value();
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(take(*loader).samples.size(), 10u);
+    for (int again = 0; again < 2; ++again) {
+      const Status status = loader->next(soon()).status();
+      EXPECT_EQ(status.code(), Code::corrupt);
+      EXPECT_THAT(status.to_string(),
+                  ::testing::MatchesRegex("all-000001.tar: sample 'class/0043' \\(png\\): "
+                                          "CRC-32C expected [0-9a-f]{8}, found [0-9a-f]{8}"));
+    }
+    EXPECT_EQ(loader->state().position, 40u);
+  }
+}
+
+TEST(LoaderFaults, skip_leaves_damaged_samples_out_and_counts_them) {
+  Dataset dataset(30);
+  for (std::uint64_t sample : {0, 3, 4, 9, 25}) dataset.flip_a_payload_byte(sample);
+  LoaderOptions options = options_of(10);
+  options.shuffle = Shuffle::none;
+  options.faults = Faults::skip;
+  options.threads = 3;
+  options.transform = {.size = kSide, .resize = kSide};
+  auto loader = Loader::open(dataset.source(), options).value();
+  const std::vector<Got> all = take_epochs(*loader, 1);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_THAT(all[0].samples, ElementsAre(1, 2, 5, 6, 7, 8));
+  EXPECT_EQ(all[0].after.position, 10u);
+  EXPECT_THAT(all[0].labels, ElementsAre(1, 2, 5, 6, 0, 1));
+  EXPECT_EQ(all[0].images.size(), 6u * 3 * kSide * kSide);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(std::lround(all[0].images[i * 3 * kSide * kSide] * 255), static_cast<long>(all[0].samples[i]));
+  }
+  EXPECT_EQ(all[2].samples.size(), 9u);
+  EXPECT_EQ(loader->stats().skipped, 5u);
+  EXPECT_EQ(loader->stats().samples, 25u);
+}
+
+TEST(LoaderFaults, a_shard_that_is_gone_is_named_even_when_damage_is_skipped) {
+  Dataset dataset(90);
+  dataset.reopen();
+  LoaderOptions options = options_of(10);
+  options.shuffle = Shuffle::none;
+  options.prefetch = 1;
+  options.faults = Faults::skip;
+  auto loader = Loader::open(dataset.source(), options).value();
+  EXPECT_EQ(take(*loader).samples.size(), 10u);
+  CHECK(remove_file(dataset.shard(2)).ok());
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(take(*loader).samples.size(), 10u);
+  const Status status = loader->next(soon()).status();
+  EXPECT_EQ(status.code(), Code::not_found);
+  EXPECT_EQ(status.to_string(),
+            format("sample 'class/0080' (in shard 'all-000002.tar'): {}: no such file or directory",
+                   dataset.shard(2)));
+}
+
+TEST(LoaderFaults, a_shard_cut_short_is_an_error_and_no_crash) {
+  Dataset dataset(30);
+  dataset.reopen();
+  LoaderOptions options = options_of(10);
+  options.shuffle = Shuffle::none;
+  options.prefetch = 1;
+  auto loader = Loader::open(dataset.source(), options).value();
+  EXPECT_EQ(take(*loader).samples.size(), 10u);
+  CHECK(File::open_read_write(dataset.shard(0)).value().truncate(25 * 1024).ok());
+  Status status;
+  for (int i = 0; i < 3 && status.ok(); ++i) status = loader->next(soon()).status();
+  EXPECT_EQ(status.code(), Code::corrupt) << status.to_string();
+  EXPECT_THAT(status.to_string(), HasSubstr("all-000000.tar"));
+}
+
+TEST(LoaderFaults, an_image_that_does_not_fit_the_crop_is_named) {
+  const Dataset dataset(3);
+  LoaderOptions options = options_of(2);
+  options.shuffle = Shuffle::none;
+  options.faults = Faults::skip;
+  options.transform = {.size = 32, .crop = Crop::padded, .padding = 1};
+  auto loader = Loader::open(dataset.source(), options).value();
+  EXPECT_EQ(
+      loader->next(soon()).status().to_string(),
+      "sample 'class/0000' (in shard 'all-000000.tar'): image of 6 x 6 pixels is smaller than the crop of 32 "
+      "(with padding 1)");
+}
+
+// A source whose reads of one shard block until they are let go.
+class StuckSource final : public formats::ShardSource {
+ public:
+  StuckSource(const formats::ShardSource& source, std::uint32_t shard) : source_(source), shard_(shard) {}
+  const formats::Manifest& manifest() const override { return source_.manifest(); }
+  const formats::SplitInfo& split() const override { return source_.split(); }
+  const formats::SampleTable& samples() const override { return source_.samples(); }
+  Status read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const override {
+    if (shard == shard_) is_free_.wait(false);
+    return source_.read(shard, offset, out);
+  }
+  Result<std::span<const std::byte>> map(std::uint32_t shard) const override { return source_.map(shard); }
+  void let_go() {
+    is_free_ = true;
+    is_free_.notify_all();
+  }
+
+ private:
+  const formats::ShardSource& source_;
+  const std::uint32_t shard_;
+  std::atomic<bool> is_free_{false};
+};
+
+TEST(LoaderWaits, a_missed_deadline_names_shard_and_sample_and_nothing_is_lost) {
+  const Dataset dataset(60);
+  StuckSource stuck(dataset.source(), 1);
+  LoaderOptions options = options_of(45);
+  options.shuffle = Shuffle::none;
+  auto loader = Loader::open(stuck, options).value();
+  Status status;
+  // The first tries may come before the thread is at the stuck sample.
+  while (status.to_string().find("0040") == std::string::npos) {
+    status = loader->next(Deadline::after(std::chrono::milliseconds(20))).status();
+    ASSERT_EQ(status.code(), Code::timeout) << status.to_string();
+  }
+  EXPECT_EQ(status.to_string(),
+            "loader: no batch before the deadline: epoch 0, still at sample 'class/0040' (in shard "
+            "'all-000001.tar')");
+  stuck.let_go();
+  const Got got = take(*loader);
+  EXPECT_EQ(got.samples.size(), 45u);
+  EXPECT_EQ(got.samples.back(), 44u);
+  EXPECT_GT(loader->stats().wait_s, 0.0);
+}
+
+TEST(LoaderWaits, cancel_ends_a_wait_in_another_thread) {
+  const Dataset dataset(10);
+  StuckSource stuck(dataset.source(), 0);
+  auto loader = Loader::open(stuck, options_of(5)).value();
+  Status status;
+  std::thread waiting([&] { status = loader->next(Deadline::never()).status(); });
+  loader->cancel();
+  waiting.join();
+  EXPECT_EQ(status.to_string(), "loader: cancelled");
+  EXPECT_EQ(status.code(), Code::cancelled);
+  stuck.let_go();
+}
+
+TEST(LoaderWaits, destruction_at_any_moment_ends) {
+  const Dataset dataset(40);
+  for (int taken = 0; taken < 30; ++taken) {
+    LoaderOptions options = options_of(3);
+    options.threads = 3;
+    auto loader = Loader::open(dataset.source(), options).value();
+    for (int i = 0; i < taken; ++i) take(*loader);
+  }
+}
+
+}  // namespace
+}  // namespace stoker::data

@@ -1,0 +1,73 @@
+"""The proof of "every sample exactly once" is itself tested: it accepts good receipts and names what is wrong."""
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import receipts
+
+
+def write(run: Path, attempt: int, rank: int, steps: list[tuple[int, int, list[int]]], torn: bytes = b"") -> None:
+    folder = run / "attempts" / str(attempt)
+    folder.mkdir(parents=True, exist_ok=True)
+    data = b"".join(struct.pack(f"<III{len(ids)}Q", epoch, step, len(ids), *ids) for epoch, step, ids in steps)
+    (folder / f"receipts-{rank:04}.bin").write_bytes(data + torn)
+
+
+def wrong(run: Path, samples: int) -> list[str]:
+    return receipts.mistakes(receipts.receipts_of(run), samples)
+
+
+def test_two_epochs_on_two_ranks_are_accepted(tmp_path):
+    write(tmp_path, 1, 0, [(0, 0, [2, 0]), (1, 1, [1, 3])])
+    write(tmp_path, 1, 1, [(0, 0, [1, 3]), (1, 1, [0, 2])])
+    assert wrong(tmp_path, 4) == []
+    command = [sys.executable, receipts.__file__, tmp_path, "4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tmp_path}: 2 ranks, 2 epochs, each of 4 samples seen once in each\n"
+
+
+def test_steps_done_again_after_a_resume_count_once(tmp_path):
+    write(tmp_path, 1, 0, [(0, 0, [0]), (0, 1, [2]), (0, 2, [4])], torn=struct.pack("<IIIQ", 0, 3, 2, 6))
+    write(tmp_path, 1, 1, [(0, 0, [1]), (0, 1, [3])])
+    write(tmp_path, 2, 0, [(0, 1, [2]), (0, 2, [4])])
+    write(tmp_path, 2, 1, [(0, 1, [3]), (0, 2, [5])])
+    assert wrong(tmp_path, 6) == []
+
+
+def test_a_second_attempt_that_starts_too_late_is_noticed(tmp_path):
+    write(tmp_path, 1, 0, [(0, 0, [0])])
+    write(tmp_path, 2, 0, [(0, 2, [2])])
+    assert wrong(tmp_path, 3) == ["epoch 0: 1 samples were not seen"]
+
+
+def test_repeated_missing_and_foreign_samples_are_named(tmp_path):
+    write(tmp_path, 1, 0, [(0, 0, [0, 1]), (1, 1, [0, 0])])
+    write(tmp_path, 1, 1, [(0, 0, [2, 9]), (1, 1, [1, 2])])
+    assert wrong(tmp_path, 4) == [
+        "epoch 0: 1 samples were not seen",
+        "epoch 0: 1 samples are not of the dataset",
+        "epoch 1: 1 samples were not seen",
+        "epoch 1: 1 samples were seen again, expected 0",
+    ]
+
+
+def test_padding_is_expected_where_samples_do_not_divide(tmp_path):
+    write(tmp_path, 1, 0, [(0, 0, [0, 2])])
+    write(tmp_path, 1, 1, [(0, 0, [1, 0])])
+    assert wrong(tmp_path, 3) == []
+
+
+def test_ranks_that_did_not_take_the_same_steps_are_named(tmp_path):
+    write(tmp_path, 1, 0, [(0, 0, [0]), (0, 1, [1])])
+    write(tmp_path, 1, 1, [(0, 0, [2]), (0, 0, [3])])
+    assert wrong(tmp_path, 4) == [
+        "rank 1: a step is there twice or out of order",
+        "rank 1: has other steps than rank 0",
+    ]
+
+
+def test_a_run_without_receipts_proves_nothing(tmp_path):
+    (tmp_path / "attempts" / "1").mkdir(parents=True)
+    assert wrong(tmp_path, 4) == ["no receipts"]
