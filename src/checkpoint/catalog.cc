@@ -1,6 +1,7 @@
 #include "checkpoint/catalog.h"
 
 #include <algorithm>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "checkpoint/layout.h"
@@ -33,6 +34,12 @@ std::uint64_t bytes_below(const Path& folder) {
   return bytes;
 }
 
+// When a folder without a manifest was last changed.
+double changed_at(const Path& folder) {
+  struct stat info{};
+  return ::stat(folder.c_str(), &info) == 0 ? static_cast<double>(info.st_mtim.tv_sec) : 0;
+}
+
 // Whose share of an abandoned folder is not there.
 std::string who_is_missing(const Path& folder) {
   const auto text = read_file(folder / kLeaseName, 64_KiB);
@@ -58,6 +65,7 @@ StepInfo pending_info(const Path& folder, Step step, WallTime now) {
   info.state = is_pending_alive(folder, now) ? StepState::writing : StepState::torn;
   if (info.state == StepState::torn) info.why = who_is_missing(folder);
   info.bytes = bytes_below(folder);
+  info.written = changed_at(folder);
   return info;
 }
 
@@ -72,14 +80,14 @@ Result<std::vector<Step>> step_folders(const Path& directory) {
   }
   for (const std::string& name : *names) {
     const auto step = step_of_folder(name);
-    if (step && is_directory(directory / name)) steps.push_back(*step);
+    if (step && folder_exists(directory / name)) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;
 }
 
 Result<StepReport> verify_step(const Path& folder, Depth depth) {
-  if (!is_directory(folder)) return not_found("{}: no such checkpoint", printable(folder.string()));
+  if (!folder_exists(folder)) return not_found("{}: no such checkpoint", printable(folder.string()));
   StepReport report;
   report.info.folder = folder;
   report.info.step = step_of_folder(folder.filename().string()).value_or(Step{0});
@@ -93,6 +101,7 @@ Result<StepReport> verify_step(const Path& folder, Depth depth) {
     if (what.starts_with(prefix)) what.erase(0, prefix.size());
     report.damages.push_back({std::string(kManifestName), is_missing ? "missing" : what});
     report.info.bytes = bytes_below(folder);
+    report.info.written = changed_at(folder);
   } else {
     fill(report.info, *manifest);
     report.files = manifest->files.size();
@@ -116,7 +125,7 @@ Result<std::vector<StepInfo>> list_steps(const Path& directory, Depth depth, Wal
   std::vector<StepInfo> steps;
   for (const std::string& name : names) {
     const Path folder = directory / name;
-    if (!is_directory(folder)) continue;
+    if (!folder_exists(folder)) continue;
     if (const auto hidden = hidden_folder(name); hidden && !hidden->is_removed) {
       steps.push_back(pending_info(folder, hidden->step, now));
     } else if (const auto step = step_of_folder(name)) {

@@ -39,10 +39,10 @@ struct StepInfo {
   StepState state = StepState::torn;
   std::string why;  ///< what is wrong with a torn one: "rank 3's file is missing (killed while writing)"
   std::uint64_t bytes = 0;
+  double written = 0;  ///< Unix seconds; without a manifest: when the folder was last changed
   // From the manifest; zero without one.
   WorldSize world_size{0};
   std::string run;
-  double written = 0;  ///< Unix seconds
   double stall_s = 0;
   double write_s = 0;
 };

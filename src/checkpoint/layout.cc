@@ -25,6 +25,10 @@ std::string rank_file(Rank rank, std::string_view suffix) {
 
 }  // namespace
 
+Path directory_of_run(const std::optional<Path>& configured, const Path& run_folder) {
+  return configured ? *configured / run_folder.filename() : run_folder / "checkpoints";
+}
+
 std::string step_folder_name(Step step) { return format("{}{}", kStep, step.value); }
 
 std::optional<Step> step_of_folder(std::string_view name) {

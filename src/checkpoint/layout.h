@@ -24,6 +24,10 @@ inline constexpr std::string_view kLeaseName = "lease.json";
 inline constexpr std::string_view kMakerLeaseName = "lease-maker.json";
 inline constexpr std::string_view kTensorSuffix = ".safetensors";
 
+/// Where a run's checkpoints are: in a folder named for the run inside the configured directory, or in the
+/// run folder.
+Path directory_of_run(const std::optional<Path>& configured, const Path& run_folder);
+
 /// "step-200".
 std::string step_folder_name(Step step);
 /// The step of such a name, or nothing: "step-007" and "step--1" are none.

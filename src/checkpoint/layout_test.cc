@@ -5,6 +5,11 @@
 namespace stoker::checkpoint {
 namespace {
 
+TEST(Layout, a_run_has_a_directory_of_its_own) {
+  EXPECT_EQ(directory_of_run(std::nullopt, "runs/a"), Path("runs/a/checkpoints"));
+  EXPECT_EQ(directory_of_run(Path("/scratch/ckpt"), "runs/a"), Path("/scratch/ckpt/a"));
+}
+
 TEST(Layout, a_step_has_exactly_one_name) {
   EXPECT_EQ(step_folder_name(Step{200}), "step-200");
   EXPECT_EQ(step_of_folder("step-200"), Step{200});

@@ -16,7 +16,7 @@ std::vector<Path> remove_abandoned(const Path& directory, WallTime now) {
   for (const std::string& name : *names) {
     const Path folder = directory / name;
     const auto hidden = hidden_folder(name);
-    if (!hidden || !is_directory(folder)) continue;
+    if (!hidden || !folder_exists(folder)) continue;
     if (!hidden->is_removed && is_pending_alive(folder, now)) continue;
     if (remove_tree(folder).ok()) removed.push_back(folder);
   }

@@ -11,6 +11,8 @@ namespace stoker::cli {
 int data_pack(std::span<const std::string> words, Output& out);
 int data_info(std::span<const std::string> words, Output& out);
 int data_verify(std::span<const std::string> words, Output& out);
+int checkpoint_list(std::span<const std::string> words, Output& out);
+int checkpoint_verify(std::span<const std::string> words, Output& out);
 int status(std::span<const std::string> words, Output& out);
 int logs(std::span<const std::string> words, Output& out);
 int report(std::span<const std::string> words, Output& out);
@@ -23,6 +25,8 @@ std::span<const CommandEntry> commands() {
       {"status", "runs at a glance: state, progress, speed", status},
       {"logs", "what the ranks of a run printed", logs},
       {"report", "what a run was: result, curves, where the time went", report},
+      {"checkpoint list", "the checkpoints of a run, and whether each is whole", checkpoint_list},
+      {"checkpoint verify", "whether every byte of a checkpoint is as it was written", checkpoint_verify},
   };
   return kCommands;
 }

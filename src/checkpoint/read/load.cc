@@ -105,7 +105,7 @@ Status damage_error(const Path& folder, const std::vector<Damage>& damages) {
 }
 
 Result<Manifest> manifest_of(const Path& folder) {
-  if (!is_directory(folder)) return not_found("{}: no such checkpoint", printable(folder.string()));
+  if (!folder_exists(folder)) return not_found("{}: no such checkpoint", printable(folder.string()));
   auto manifest = read_manifest(folder);
   if (!manifest.ok() && manifest.error().code() == Code::not_found) {
     return corrupt("{}: has no manifest, so it is not a whole checkpoint", printable(folder.string()));

@@ -44,7 +44,7 @@ Status exchange(const Path& a, const Path& b) {
 
 Status make_folder(const Path& path) {
   Status status = make_directory(path);
-  if (status.code() == Code::exists && is_directory(path)) return {};
+  if (status.code() == Code::exists && folder_exists(path)) return {};
   return status;
 }
 
@@ -91,7 +91,7 @@ void PendingStep::nap(Duration& pause) const {
 
 Status PendingStep::open() {
   const Status made = make_directory(pending_);
-  if (!made.ok() && !(made.code() == Code::exists && is_directory(pending_))) return made;
+  if (!made.ok() && !(made.code() == Code::exists && folder_exists(pending_))) return made;
   if (options_.rank.value == 0) {
     RETURN_IF_ERROR(leave_lease(pending_ / kLeaseName, options_));
   } else {
@@ -215,7 +215,7 @@ Status PendingStep::await_outcome(const StopToken& stop) {
   for (Duration pause = 1ms;; nap(pause)) {
     refresh(options_.directory);
     RETURN_IF_ERROR(error_of(Rank{0}));
-    if (!is_directory(pending_)) break;
+    if (!folder_exists(pending_)) break;
     if (stop.stop_requested()) return cancelled("stopped while waiting for rank 0");
     if (deadline_.passed()) {
       return timeout("rank 0 did not commit it within {}", rounded_duration(options_.limit));

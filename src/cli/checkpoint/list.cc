@@ -1,0 +1,74 @@
+// `stoker checkpoint list RUN|DIR`: docs/commands/checkpoint-list.md
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/catalog.h"
+#include "cli/checkpoint/directory.h"
+#include "cli/commands.h"
+
+namespace stoker::cli {
+namespace {
+
+std::string duration_or_dash(double seconds) {
+  if (seconds <= 0) return "-";
+  return rounded_duration(std::chrono::duration_cast<Duration>(Seconds(seconds)));
+}
+
+std::string state_text(const checkpoint::StepInfo& step) {
+  if (step.why.empty()) return std::string(to_text(step.state));
+  return format("{}: {}; not used", to_text(step.state), step.why);
+}
+
+void print(const std::vector<checkpoint::StepInfo>& steps, double now, Output& out) {
+  std::vector<std::vector<std::string>> rows;
+  for (const checkpoint::StepInfo& step : steps) {
+    rows.push_back({std::to_string(step.step.value), duration_or_dash(now - step.written),
+                    rounded({step.bytes}), duration_or_dash(step.stall_s), duration_or_dash(step.write_s),
+                    state_text(step)});
+  }
+  out.table({"STEP", "AGE", "SIZE", "STALL", "WRITE", "STATE"}, rows);
+}
+
+std::string to_json(const Path& directory, const std::vector<checkpoint::StepInfo>& steps) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const checkpoint::StepInfo& step : steps) {
+    nlohmann::ordered_json entry = {{"step", step.step.value},      {"folder", step.folder.string()},
+                                    {"state", to_text(step.state)}, {"why", step.why},
+                                    {"bytes", step.bytes},          {"written", step.written}};
+    if (step.world_size.value > 0) {
+      entry["run"] = step.run;
+      entry["world_size"] = step.world_size.value;
+      entry["stall_s"] = step.stall_s;
+      entry["write_s"] = step.write_s;
+    }
+    list.push_back(std::move(entry));
+  }
+  const nlohmann::ordered_json json = {{"directory", directory.string()}, {"steps", std::move(list)}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Status show(const RunChoice& choice, Output& out) {
+  OK_OR_RETURN(directory, find_checkpoints(choice));
+  const WallTime now = RealClock().wall();
+  OK_OR_RETURN(steps, checkpoint::list_steps(directory, checkpoint::Depth::structure, now));
+  if (steps.empty()) return not_found("{}: no checkpoint", printable(directory.string()));
+  print(steps, unix_seconds(now), out);
+  out.json(to_json(directory, steps));
+  return {};
+}
+
+}  // namespace
+
+int checkpoint_list(std::span<const std::string> words, Output& out) {
+  RunChoice choice;
+  Arguments arguments("checkpoint list",
+                      "Shows the checkpoints of a run, or of a directory, and whether each is whole.");
+  arguments.optional_positional("RUN|DIR", &choice.run,
+                                "a run (id, prefix, folder, 'last') or a checkpoint directory [last]");
+  arguments.option("--runs", &choice.runs, "DIR", "folder that holds the runs (the job's record.directory)");
+  arguments.example("stoker checkpoint list last");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  const Status status = show(choice, out);
+  return status.ok() ? exit_code::kOk : out.fail(status);
+}
+
+}  // namespace stoker::cli
