@@ -139,8 +139,9 @@ Result<std::vector<StepInfo>> list_steps(const Path& directory, Depth depth, Wal
       steps.push_back(std::move(info));
     }
   }
-  std::stable_sort(steps.begin(), steps.end(),
-                   [](const StepInfo& a, const StepInfo& b) { return a.step > b.step; });
+  std::sort(steps.begin(), steps.end(), [](const StepInfo& a, const StepInfo& b) {
+    return a.step != b.step ? a.step > b.step : a.folder < b.folder;
+  });
   return steps;
 }
 

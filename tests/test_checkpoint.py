@@ -1,0 +1,223 @@
+"""Checkpoints seen from outside: by PyTorch's distributed checkpoint and by safetensors, neither with pickle, and by
+`stoker checkpoint`. The checkpoints are saved by the room's own test program, by 1, 2 and 3 ranks."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import BIN
+
+DTYPES = {"F32": "float32", "BF16": "bfloat16", "I64": "int64", "BOOL": "bool"}
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory) -> Path:
+    """world-1, world-2 and world-3, each with step-100 and step-200, and what step-200 holds in expected/."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    done = subprocess.run(
+        [BIN / "checkpoint_test", "--gtest_filter=Export.*"],
+        env=dict(os.environ, STOKER_EXPORT=str(folder)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def checkpoints(exported, tmp_path) -> Path:
+    """A copy of what two ranks saved, to be damaged."""
+    shutil.copytree(exported / "world-2", tmp_path / "ckpt")
+    return tmp_path / "ckpt"
+
+
+def expected_tensors(exported: Path, part: str) -> dict:
+    import torch
+
+    tensors = {}
+    for line in (exported / "expected/list").read_text().splitlines():
+        of_part, name, dtype, *sizes = line.split()
+        if of_part == part:
+            shape = [int(size) for size in sizes]
+            raw = (exported / "expected" / name).read_bytes()
+            kind = getattr(torch, DTYPES[dtype])
+            if raw:
+                tensors[name] = torch.frombuffer(bytearray(raw), dtype=kind).reshape(shape)
+            else:
+                tensors[name] = torch.empty(shape, dtype=kind)
+    return tensors
+
+
+def same_bytes(one, other) -> bool:
+    import torch
+
+    return (
+        one.dtype == other.dtype
+        and one.shape == other.shape
+        and torch.equal(
+            one.contiguous().reshape(-1).view(torch.uint8), other.contiguous().reshape(-1).view(torch.uint8)
+        )
+    )
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+@pytest.mark.parametrize("part", ["model", "optimizer"])
+def test_pytorch_reads_it_and_puts_the_shards_together(exported, world, part):
+    import torch
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint import HuggingFaceStorageReader
+
+    expected = expected_tensors(exported, part)
+    state = {name: torch.zeros_like(tensor) for name, tensor in expected.items()}
+    folder = exported / f"world-{world}" / "step-200" / part
+    dcp.load(state, storage_reader=HuggingFaceStorageReader(str(folder)), no_dist=True)
+    assert set(state) == set(expected)
+    for name, tensor in expected.items():
+        assert same_bytes(state[name], tensor), name
+
+
+def test_pytorch_sees_full_shapes_and_every_key_in_its_sharding_info(exported):
+    from torch.distributed.checkpoint import HuggingFaceStorageReader
+
+    expected = expected_tensors(exported, "model")
+    folder = exported / "world-3/step-200/model"
+    metadata = HuggingFaceStorageReader(str(folder)).read_metadata()
+    assert {name: list(entry.size) for name, entry in metadata.state_dict_metadata.items()} == {
+        name: list(tensor.shape) for name, tensor in expected.items()
+    }
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_safetensors_reads_it_and_rows_add_up(exported, world):
+    import torch
+    from safetensors import safe_open
+
+    for part in ("model", "optimizer"):
+        expected = expected_tensors(exported, part)
+        found = {name: torch.zeros_like(tensor) for name, tensor in expected.items()}
+        rows = dict.fromkeys(expected, 0)
+        for file in sorted((exported / f"world-{world}/step-200/{part}").iterdir()):
+            with safe_open(file, framework="pt") as shard:
+                metadata = shard.metadata()
+                assert metadata["format"] == "pt"
+                offsets = json.loads(metadata["DCP_SHARDING_INFO"])
+                names = shard.keys()
+                assert set(offsets) == set(names)
+                for name in names:
+                    tensor = shard.get_tensor(name)
+                    if tensor.dim() == 0:
+                        found[name] = tensor
+                        continue
+                    first, *others = offsets[name]["saved_offsets"]
+                    assert not any(others)
+                    found[name][first : first + tensor.shape[0]] = tensor
+                    rows[name] += tensor.shape[0]
+        for name, tensor in expected.items():
+            assert same_bytes(found[name], tensor), name
+            assert rows[name] == (tensor.shape[0] if tensor.dim() else 0)
+
+
+def test_nothing_in_it_is_pickled_and_data_begins_on_a_page(exported):
+    names = [path for path in (exported / "world-2/step-200").rglob("*") if path.is_file()]
+    assert sorted({path.suffix for path in names}) == [".json", ".safetensors"]
+    for path in names:
+        content = path.read_bytes()
+        if path.suffix == ".json":
+            json.loads(content)
+        else:
+            assert (8 + int.from_bytes(content[:8], "little")) % 4096 == 0
+
+
+def test_manifest_is_what_the_format_page_says(exported):
+    manifest = json.loads((exported / "world-2/step-200/manifest.json").read_text())
+    assert list(manifest) == [
+        "format", "crc32c", "version", "incompatible", "step", "save", "run", "world_size", "written", "stall_s",
+        "write_s", "state", "hyper_parameters", "rank_states", "model", "optimizer", "files",
+    ]  # fmt: skip
+    assert manifest["state"] == {"epoch": 20, "lr": 20.0}
+    assert manifest["rank_states"] == [{"rank": 0}, {"rank": 1}]
+
+
+def test_list_shows_the_newest_first(stoker, checkpoints):
+    done = stoker("checkpoint", "list", checkpoints, code=0)
+    header, newest, oldest = done.out.splitlines()
+    assert header.split() == ["STEP", "AGE", "SIZE", "STALL", "WRITE", "STATE"]
+    assert [line.split()[0] for line in (newest, oldest)] == ["200", "100"]
+    assert all(line.endswith("valid") for line in (newest, oldest))
+
+
+def test_list_names_what_is_torn(stoker, checkpoints):
+    (checkpoints / "step-200/model/shard-00002-model-00001-of-00001.safetensors").unlink()
+    done = stoker("checkpoint", "list", checkpoints, code=0)
+    assert done.out.splitlines()[1].endswith(
+        "torn: model/shard-00002-model-00001-of-00001.safetensors: rank 1's file is missing; not used"
+    )
+    (newest, oldest) = json.loads(stoker("checkpoint", "list", checkpoints, "--json", code=0).out)["steps"]
+    assert (newest["step"], newest["state"]) == (200, "torn")
+    assert (oldest["state"], oldest["world_size"], oldest["run"]) == ("valid", 2, "run-a")
+
+
+def test_list_says_when_there_is_nothing(stoker, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert stoker("checkpoint", "list", "empty", code=1).err == "empty: no checkpoint\n"
+    error = json.loads(stoker("checkpoint", "list", "empty", "--json", code=1).out)["error"]
+    assert (error["code"], error["message"]) == ("not_found", "empty: no checkpoint")
+
+
+def test_verify_reads_every_byte(stoker, checkpoints):
+    done = stoker("checkpoint", "verify", "ckpt/step-200", code=0)
+    assert done.out == "ckpt/step-200: step 200, 11 tensors in 4 files, 3.20 MB, every byte as written\n"
+    file = checkpoints / "step-200/optimizer/shard-00001-optimizer-00001-of-00001.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    assert stoker("checkpoint", "list", checkpoints, code=0).out.count("valid") == 2  # list does not read the data
+    done = stoker("checkpoint", "verify", "ckpt", code=1)
+    first, second = done.out.splitlines()
+    assert first.startswith(
+        f"ckpt/step-200/{file.relative_to(checkpoints / 'step-200')}: damaged between bytes 0 and {len(content)} (crc32c "
+    )
+    assert ": 'state." in first
+    assert second.startswith("ckpt/step-100: step 100")
+    assert done.err == "1 of 2 checkpoints damaged; a resume passes over it\n"
+    damages = json.loads(stoker("checkpoint", "verify", "ckpt/step-200", "--json", code=1).out)["steps"][0]["damages"]
+    assert [damage["file"] for damage in damages] == [str(file.relative_to(checkpoints / "step-200"))]
+
+
+def test_verify_names_a_step_that_is_not_there(stoker, checkpoints):
+    assert stoker("checkpoint", "verify", "ckpt/step-7", code=1).err == "ckpt/step-7: no such checkpoint\n"
+    assert stoker("checkpoint", "verify", code=2).err.startswith("checkpoint verify: ")
+
+
+def test_a_checkpoint_of_a_newer_stoker_is_not_called_damaged(stoker, checkpoints):
+    manifest = checkpoints / "step-200/manifest.json"
+    text = manifest.read_text().replace('"version": 1', '"version": 9')
+    digits = text.index('"crc32c": "') + len('"crc32c": "')
+    zeroed = text[:digits] + "00000000" + text[digits + 8 :]
+    manifest.write_text(zeroed[:digits] + f"{crc32c(zeroed.encode()):08x}" + zeroed[digits + 8 :])
+    done = stoker("checkpoint", "verify", "ckpt/step-200", code=2)
+    assert done.err == "ckpt/step-200/manifest.json: version 9 is not known (this stoker reads version 1)\n"
+
+
+def crc32c(data: bytes) -> int:
+    """CRC-32C bit by bit: a second opinion on the checksum of the format page."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def test_checksums_are_the_ones_of_the_format_page(exported):
+    text = (exported / "world-2/step-200/manifest.json").read_text()
+    manifest = json.loads(text)
+    assert crc32c(text.replace(manifest["crc32c"], "00000000", 1).encode()) == int(manifest["crc32c"], 16)
+    file = min(manifest["files"], key=lambda file: file["bytes"])
+    content = (exported / "world-2/step-200" / file["path"]).read_bytes()
+    assert len(content) == file["bytes"] < 4 << 20
+    assert crc32c(content) == int(file["crc32c"], 16)
