@@ -20,7 +20,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(stoker_flags INTERFACE -Wno-restrict)  # false alarms on string + (GCC bug 105651)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  target_compile_options(stoker_flags INTERFACE -Wthread-safety)
+  # libstdc++ 12's own std::stable_sort uses std::get_temporary_buffer, which clang 19 calls deprecated.
+  target_compile_options(stoker_flags INTERFACE -Wthread-safety -Wno-deprecated-declarations)
 endif()
 
 if(STOKER_STDLIB)
