@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import needs
+import packing
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -143,6 +144,12 @@ def _unpack(tar: Path, folder: Path) -> Path:
     with tarfile.open(tar) as archive:
         archive.extractall(folder)  # our own archives; filter= came with Python 3.11.4
     return folder
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """photos/ in the test's folder, with 120 cats and 80 dogs."""
+    return packing.make_images(tmp_path / "photos", {"cat": 120, "dog": 80})
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,52 @@
+"""Makes folders of images for the tests of packing, and reads what came out."""
+
+import csv
+import hashlib
+import io
+import random
+import tarfile
+from pathlib import Path
+
+from PIL import Image
+
+
+def jpeg(seed: int, size: tuple[int, int] = (16, 12), kind: str = "JPEG") -> bytes:
+    """A small image that differs for every seed."""
+    image = Image.frombytes("RGB", size, random.Random(seed).randbytes(3 * size[0] * size[1]))
+    data = io.BytesIO()
+    image.save(data, kind)
+    return data.getvalue()
+
+
+def make_images(folder: Path, classes: dict[str, int]) -> Path:
+    for c, (name, count) in enumerate(classes.items()):
+        (folder / name).mkdir(parents=True)
+        for i in range(count):
+            (folder / name / f"{i:04}.jpg").write_bytes(jpeg(1000 * c + i))
+    return folder
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every file's SHA-256."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def members(dataset: Path, pattern: str = "*.tar") -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for shard in sorted(dataset.glob(pattern)):
+        with tarfile.open(shard) as archive:
+            for member in archive:
+                assert member.name not in found
+                found[member.name] = archive.extractfile(member).read()
+    return found
+
+
+def left_out(dataset: Path) -> list[tuple[str, str, str]]:
+    with (dataset / "left-out.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["path", "reason", "detail"]
+    return [tuple(row) for row in rows[1:]]

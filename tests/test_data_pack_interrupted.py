@@ -1,0 +1,125 @@
+"""stoker data pack when the disk fills up, it is killed, interrupted, or started twice."""
+
+import fcntl
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from packing import make_images, tree
+
+
+@pytest.mark.needs("mount")
+def test_a_disk_that_is_too_small_is_noticed_before_writing(stoker, photos, tmpfs):
+    disk = tmpfs("256K")
+    done = stoker("data", "pack", "photos", disk / "out", code=1)
+    assert re.fullmatch(rf"{disk}/out: the shards need \d+ kB, \d+ kB are free\n", done.err)
+    assert list(disk.iterdir()) == []
+
+
+@pytest.mark.needs("mount")
+def test_a_disk_that_fills_up_leaves_no_dataset_and_a_later_call_goes_on(stoker, tmp_path, tmpfs):
+    make_images(tmp_path / "in", {"cat": 300, "dog": 300})
+    stoker("data", "pack", "in", "whole", "--shards", "4", code=0)
+    needed = sum(file.stat().st_size for file in (tmp_path / "whole").glob("*.tar"))
+    disk = tmpfs(f"{needed // 4096 * 4 + 4}K")
+    done = stoker("data", "pack", "in", disk / "out", "--shards", "4", code=1)
+    assert re.fullmatch(rf"{disk}/out/[^:]+: no space left on device\n", done.err)
+    assert not (disk / "out/manifest.json").exists()
+    after = stoker("data", "verify", disk / "out", code=1)
+    assert after.err.startswith(f"{disk}/out: is not finished: packing it was interrupted\n")
+    subprocess.run(["mount", "-o", "remount,size=64M", disk], check=True)
+    stoker("data", "pack", "in", disk / "out", "--shards", "4", code=0)
+    assert tree(disk / "out") == tree(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.soak)])
+def test_killed_at_any_moment_a_rerun_gives_the_same_bytes(stoker, example_images, tmp_path, kills):
+    begin = time.monotonic()
+    stoker("data", "pack", example_images, "whole", "--shards", "6", code=0)
+    duration = time.monotonic() - begin
+    expected = tree(tmp_path / "whole")
+    chance = random.Random(kills)
+    killed = 0
+    while killed < kills:
+        out = tmp_path / f"out{killed}"
+        for _ in range(3):
+            process = stoker.start("data", "pack", example_images, out, "--shards", "6", "-j", "2")
+            time.sleep(chance.uniform(0, duration))
+            process.kill()
+            process.communicate()
+            killed += 1
+            if (out / "manifest.json").exists():
+                stoker("data", "verify", out, "--full", code=0)
+        if not (out / "manifest.json").exists():
+            stoker("data", "pack", example_images, out, "--shards", "6", "-j", "2", code=0)
+        elif (out / ".packing").exists():  # killed while it tidied up: whole, and the next call ends that
+            stoker("data", "pack", example_images, out, "--shards", "6", "-j", "2")
+        assert tree(out) == expected
+
+
+def test_an_interrupted_packing_says_so_and_goes_on(stoker, example_images, tmp_path):
+    arguments = ("data", "pack", example_images, "out", "--shards", "8", "--check", "decode", "-j", "1")
+    process = stoker.start(*arguments)
+    while not list(tmp_path.glob("out/.packing/*.fragment")):
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert re.fullmatch(
+        r"out: stopped: \d+ of 16 shards are done\n  try: the same command again: it goes on from there\n", err
+    )
+    for command in ("info", "verify"):
+        assert stoker("data", command, "out", code=1).err == (
+            "out: is not finished: packing it was interrupted\n"
+            "  try: the same `stoker data pack` again: it goes on where it stopped\n"
+        )
+    assert not list(tmp_path.glob("out/*.tar"))
+    done = stoker(*arguments, code=0)
+    assert re.search(r"^  \d+ of 16 shards were done before$", done.out, re.MULTILINE)
+    stoker("data", "pack", example_images, "whole", "--shards", "8", "--check", "decode", code=0)
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def interrupted(stoker, source: Path, out: Path, *options: str) -> None:
+    """Leaves an unfinished packing with at least one finished shard."""
+    process = stoker.start("data", "pack", source, out, "--check", "decode", "-j", "1", *options)
+    while not list(out.glob(".packing/*.fragment")):
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.kill()
+    process.communicate()
+    assert not (out / "manifest.json").exists()
+
+
+def test_an_unfinished_packing_of_other_input_is_begun_anew(stoker, example_images, photos, tmp_path):
+    interrupted(stoker, example_images, tmp_path / "out", "--shards", "8")
+    done = stoker("data", "pack", "photos", "out", code=0)
+    assert "  an unfinished packing of other input or options was there: begun anew\n" in done.out
+    stoker("data", "pack", "photos", "whole", code=0)
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def test_a_damaged_fragment_is_not_taken_for_good(stoker, example_images, tmp_path):
+    interrupted(stoker, example_images, tmp_path / "out", "--shards", "8")
+    for fragment in (tmp_path / "out/.packing").glob("*.fragment"):
+        data = bytearray(fragment.read_bytes())
+        data[len(data) // 2] ^= 1
+        fragment.write_bytes(data)
+    done = stoker("data", "pack", example_images, "out", "--check", "decode", "--shards", "8", code=0)
+    assert "were done before" not in done.out
+    stoker("data", "verify", "out", "--full", code=0)
+
+
+def test_two_packings_of_one_folder_do_not_meet(stoker, example_images, tmp_path):
+    interrupted(stoker, example_images, tmp_path / "out")
+    before = tree(tmp_path / "out")
+    with (tmp_path / "out/.packing/lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = stoker("data", "pack", example_images, "out", code=3)
+        assert done.err == "out: another `stoker data pack` is writing there\n"
+    assert tree(tmp_path / "out") == before
