@@ -66,6 +66,18 @@ TEST(IndexSection, gives_back_what_was_added) {
   EXPECT_EQ(section->key(1), "dog/1");
 }
 
+TEST(IndexSection, lies_in_the_file_as_the_format_page_shows) {
+  SectionBuilder builder(Labels::int64);
+  builder.add({.key = "cat/1", .label = 0, .components = {{512, 100, 0xAABBCCDD, builder.name("jpg")}}});
+  const std::string bytes = builder.encode(10240, {});
+  ASSERT_EQ(bytes.size(), 288u);
+  EXPECT_EQ(bytes.substr(0, 8), std::string("SECT\1\0\6\0", 8));
+  EXPECT_EQ(bytes.substr(216, 5), std::string("\3\0jpg", 5));
+  EXPECT_EQ(bytes.substr(224, 8), std::string("\0\0\0\0\1\0\0\0", 8));
+  EXPECT_EQ(bytes.substr(232, 20), std::string("\0\2\0\0\0\0\0\0\x64\0\0\0\0\0\0\0\xDD\xCC\xBB\xAA", 20));
+  EXPECT_EQ(bytes.substr(264, 13), std::string("\0\0\0\0\5\0\0\0cat/1", 13));
+}
+
 TEST(IndexSection, may_have_no_labels) {
   const std::string bytes = small_section(Labels::none);
   const Result<IndexSection> section = IndexSection::parse(bytes_of(bytes), "s");
