@@ -155,6 +155,21 @@ TEST(Gather, a_loss_that_stopped_being_a_number_is_noted) {
   EXPECT_THAT(run.facts().notes, ElementsAre("the loss is not a number from step 2 on"));
 }
 
+TEST(Gather, of_a_long_log_the_last_lines_are_shown_without_colours_and_rewritten_progress) {
+  RunOnDisk run;
+  run.put("attempts/1/events-node-0000.jsonl", started(100) + ended(110, "failed", 7));
+  std::string log;
+  for (int i = 0; i < 100'000; ++i) log += format("line {}\n", i);
+  run.put("attempts/1/rank-0000.log", log + "\x1b[31m10 %\r20 %\r\n\n\xff end without a line end");
+  const RunFacts facts = run.facts();
+  ASSERT_THAT(facts.logs, SizeIs(1));
+  ASSERT_THAT(facts.logs[0].lines, SizeIs(20));
+  EXPECT_EQ(facts.logs[0].lines[0], "line 99983");
+  EXPECT_EQ(facts.logs[0].lines[17], "20 %");
+  EXPECT_EQ(facts.logs[0].lines[18], "");
+  EXPECT_EQ(facts.logs[0].lines[19], "\\xff end without a line end");
+}
+
 TEST(Sentence, says_where_a_run_failed_as_its_deciding_rank_did) {
   RunFacts facts;
   facts.description.name = "r";

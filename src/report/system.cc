@@ -3,7 +3,7 @@
 #include <limits>
 #include <map>
 
-#include "record/lines.h"
+#include "base/file.h"
 #include "record/metrics.h"
 #include "report/sources.h"
 
@@ -146,21 +146,36 @@ std::string without_colours(std::string_view line) {
   return plain;
 }
 
+/// The last `most` bytes of a regular file, from the beginning of a line on.
+Result<std::string> read_end(const Path& path, std::uint64_t most) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return not_found("{}: no regular file", path.string());
+  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(size, file.size());
+  const std::uint64_t begin = size - std::min(size, most);
+  std::string end(size - begin, '\0');
+  RETURN_IF_ERROR(file.read_at(begin, std::as_writable_bytes(std::span(end.data(), end.size()))));
+  if (begin > 0) end.erase(0, end.find('\n') + 1);
+  return end;
+}
+
 std::optional<LogTail> read_tail(const record::Attempt& attempt, int rank) {
   constexpr std::size_t kLines = 20;
   constexpr std::size_t kLongest = 400;
+  constexpr std::uint64_t kEnd = 256u << 10;
   LogTail tail{attempt.number(), rank, attempt.log(rank).filename().string(), {}};
-  const Status read =
-      record::visit_lines(attempt.log(rank), kLongest, [&](std::string_view line, record::LineKind) {
-        // A progress bar rewrites its line: what stood last is what was seen.
-        const std::size_t rewritten = line.rfind('\r');
-        if (rewritten != std::string_view::npos) line.remove_prefix(rewritten + 1);
-        tail.lines.push_back(printable(without_colours(line)));
-        if (tail.lines.size() > 4 * kLines) tail.lines.erase(tail.lines.begin(), tail.lines.end() - kLines);
-        return true;
-      });
-  if (!read.ok() || tail.lines.empty()) return std::nullopt;
+  const auto end = read_end(attempt.log(rank), kEnd);
+  if (!end) return std::nullopt;
+  for (std::string_view line : split(trim(*end), '\n')) {
+    // A progress bar rewrites its line: what stood last is what was seen.
+    while (line.ends_with('\r')) line.remove_suffix(1);
+    if (const std::size_t rewritten = line.rfind('\r'); rewritten != std::string_view::npos) {
+      line.remove_prefix(rewritten + 1);
+    }
+    tail.lines.push_back(printable(without_colours(line.substr(0, kLongest))));
+  }
   if (tail.lines.size() > kLines) tail.lines.erase(tail.lines.begin(), tail.lines.end() - kLines);
+  if (tail.lines.size() == 1 && tail.lines[0].empty()) return std::nullopt;
   return tail;
 }
 

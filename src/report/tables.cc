@@ -152,13 +152,13 @@ Table attempts_table(const RunFacts& facts) {
   Table table{
       "Attempts",
       "attempts/*/events-*.jsonl",
-      {{"attempt", true}, {"state"}, {"began"}, {"lasted", true}, {"from step", true}, {"how it ended"}},
+      {{"attempt", true}, {"state"}, {"lasted", true}, {"from step", true}, {"how it ended"}, {"began"}},
       {}};
   for (const AttemptFacts& attempt : facts.attempts) {
     table.rows.push_back({std::to_string(attempt.number), std::string(to_text(attempt.state)),
-                          utc(attempt.started), attempt.seconds() > 0 ? seconds_text(attempt.seconds()) : "-",
+                          attempt.seconds() > 0 ? seconds_text(attempt.seconds()) : "-",
                           attempt.resume_step ? std::to_string(*attempt.resume_step) : "start",
-                          ending_text(attempt)});
+                          ending_text(attempt), utc(attempt.started)});
   }
   return table;
 }
