@@ -25,7 +25,9 @@ Result<SocketAddress> parse_address(std::string_view text) {
   const Status bad = invalid("address '{}': not like 10.0.0.1:4000 or [fe80::1]:4000", printable(text));
   const std::size_t colon = text.rfind(':');
   std::int64_t port = 0;
-  if (colon == std::string_view::npos || !parse_number(text.substr(colon + 1), &port) || port < 1 || port > 65535) return bad;
+  if (colon == std::string_view::npos || !parse_number(text.substr(colon + 1), &port) || port < 1 ||
+      port > 65535)
+    return bad;
   std::string host(text.substr(0, colon));
   SocketAddress address;
   if (host.starts_with('[') && host.ends_with(']')) {
@@ -44,9 +46,20 @@ Result<SocketAddress> parse_address(std::string_view text) {
   return address;
 }
 
+std::string numeric(const sockaddr_storage& storage) {
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* address =
+      storage.ss_family == AF_INET6
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr)
+          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in&>(storage).sin_addr);
+  return ::inet_ntop(storage.ss_family, address, text, sizeof text) == nullptr ? "" : text;
+}
+
 // A host that dies without a word is noticed after about 15 s instead of hours; small messages go at once.
 void tune(int fd) {
-  const auto set = [fd](int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); };
+  const auto set = [fd](int level, int option, int value) {
+    ::setsockopt(fd, level, option, &value, sizeof value);
+  };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
@@ -61,7 +74,8 @@ Result<Channel> Channel::connect(std::string_view address, Deadline deadline) {
   OK_OR_RETURN(target, parse_address(address));
   Fd fd(::socket(target.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return posix_error(address, errno);
-  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&target.storage), target.size) != 0 && errno != EINPROGRESS) {
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&target.storage), target.size) != 0 &&
+      errno != EINPROGRESS) {
     return posix_error(address, errno);
   }
   pollfd waiting{fd.get(), POLLOUT, 0};
@@ -85,6 +99,18 @@ Result<Channel> Channel::connect_any(const std::vector<std::string>& addresses, 
     reasons += (reasons.empty() ? "" : "; ") + std::string(channel.status().message());
   }
   return unavailable("cannot reach the run: {}", reasons.empty() ? "it has no address" : reasons);
+}
+
+std::string Channel::own_address() const {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  return ::getsockname(fd(), reinterpret_cast<sockaddr*>(&storage), &size) == 0 ? numeric(storage) : "";
+}
+
+std::string Channel::peer_address() const {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  return ::getpeername(fd(), reinterpret_cast<sockaddr*>(&storage), &size) == 0 ? numeric(storage) : "";
 }
 
 Status Channel::send(const Message& message) {
@@ -138,8 +164,8 @@ Result<Listener> Listener::open(Reach reach) {
   listener.fd_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   socklen_t size = sizeof address;
   auto* raw = reinterpret_cast<sockaddr*>(&address);
-  if (!listener.fd_ || ::bind(listener.fd_.get(), raw, size) != 0 || ::listen(listener.fd_.get(), 1024) != 0 ||
-      ::getsockname(listener.fd_.get(), raw, &size) != 0) {
+  if (!listener.fd_ || ::bind(listener.fd_.get(), raw, size) != 0 ||
+      ::listen(listener.fd_.get(), 1024) != 0 || ::getsockname(listener.fd_.get(), raw, &size) != 0) {
     return posix_error("listen for the ranks", errno);
   }
   const int port = ntohs(address.sin_port);

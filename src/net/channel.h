@@ -1,5 +1,5 @@
-// One TCP connection that carries messages, and the socket on which a run listens for its ranks. Never blocks but
-// in connect, which has a deadline: owners poll(2). Each object belongs to one thread.
+// One TCP connection that carries messages, and the socket on which a run listens for its ranks. Never blocks
+// but in connect, which has a deadline: owners poll(2). Each object belongs to one thread.
 #pragma once
 
 #include <string>
@@ -35,6 +35,9 @@ class Channel {
   Result<std::vector<Message>> receive();
   /// True once the other end has closed, or the connection broke.
   bool is_closed() const { return closed_; }
+  /// Numeric addresses of the two ends, without ports; "" when the connection is gone.
+  std::string own_address() const;
+  std::string peer_address() const;
   int fd() const { return fd_.get(); }
 
  private:

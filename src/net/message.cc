@@ -19,7 +19,8 @@ class Reader {
     if (rest_.size() < static_cast<std::size_t>(bytes)) return false;
     *out = 0;
     for (int i = 0; i < bytes; ++i) {
-      *out |= static_cast<std::uint64_t>(static_cast<unsigned char>(rest_[static_cast<std::size_t>(i)])) << (8 * i);
+      *out |= static_cast<std::uint64_t>(static_cast<unsigned char>(rest_[static_cast<std::size_t>(i)]))
+              << (8 * i);
     }
     rest_.remove_prefix(static_cast<std::size_t>(bytes));
     return true;
@@ -56,8 +57,12 @@ Message& Message::with(std::string name, std::string value) {
   fields.insert_or_assign(std::move(name), std::move(value));
   return *this;
 }
-Message& Message::with(std::string name, std::int64_t value) { return with(std::move(name), std::to_string(value)); }
-Message& Message::with(std::string name, double value) { return with(std::move(name), format("{:.6f}", value)); }
+Message& Message::with(std::string name, std::int64_t value) {
+  return with(std::move(name), std::to_string(value));
+}
+Message& Message::with(std::string name, double value) {
+  return with(std::move(name), format("{:.6f}", value));
+}
 
 std::string_view Message::text(std::string_view name) const {
   const auto found = fields.find(name);
@@ -97,7 +102,8 @@ std::string encode(const Message& message) {
 Result<std::optional<Message>> FrameParser::next() {
   // A stranger is known by its first wrong byte: no need to wait for a whole header.
   const std::size_t known = std::min(pending_.size(), kMagic.size());
-  if (pending_.compare(0, known, kMagic, 0, known) != 0) return corrupt("message: does not begin as one of stoker's");
+  if (pending_.compare(0, known, kMagic, 0, known) != 0)
+    return corrupt("message: does not begin as one of stoker's");
   if (pending_.size() < kHeader) return std::optional<Message>();
   std::uint64_t length = 0;
   Reader(std::string_view(pending_).substr(kMagic.size())).number(4, &length);

@@ -5,14 +5,22 @@
 namespace stoker::net {
 namespace {
 
-Message sample() { return Message{"hello", {{"rank", "3"}, {"host", "n\xC3\xB6" "de\n"}, {"empty", ""}}}; }
+Message sample() {
+  return Message{"hello",
+                 {{"rank", "3"},
+                  {"host",
+                   "n\xC3\xB6"
+                   "de\n"},
+                  {"empty", ""}}};
+}
 
 TEST(Message, survives_any_cut_of_the_stream) {
   const std::string frame = encode(sample()) + encode(Message{"beat", {}});
   for (std::size_t cut = 0; cut <= frame.size(); ++cut) {
     FrameParser parser;
     std::vector<Message> seen;
-    for (std::string_view part : {std::string_view(frame).substr(0, cut), std::string_view(frame).substr(cut)}) {
+    for (std::string_view part :
+         {std::string_view(frame).substr(0, cut), std::string_view(frame).substr(cut)}) {
       parser.feed(part);
       for (;;) {
         auto next = parser.next();

@@ -41,8 +41,9 @@ int bind_everywhere(std::uint16_t port, Fd* out) {
   return 0;
 }
 
-// Probed without SO_REUSEADDR, so that a port which anybody holds counts as taken; set afterwards, so that the
-// program the port is for may bind it beside us (Linux asks for it on both sockets and that neither listens).
+// Probed without SO_REUSEADDR, so that a port which anybody holds counts as taken; set afterwards, so that
+// the program the port is for may bind it beside us (Linux asks for it on both sockets and that neither
+// listens).
 int reserve(std::uint16_t port, Fd* out) {
   if (const int error = bind_everywhere(port, out); error != 0) return error;
   const int on = 1;
@@ -97,7 +98,9 @@ std::vector<std::string> local_addresses() {
   std::vector<std::string> v4;
   std::vector<std::string> v6;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 ||
+        (entry->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
     char text[INET6_ADDRSTRLEN] = "";
     if (entry->ifa_addr->sa_family == AF_INET) {
       const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);

@@ -30,8 +30,11 @@ bool same_token(std::string_view a, std::string_view b) {
 Message to_message(const Hello& hello) {
   Message message{"hello", {}};
   message.with("token", hello.token).with("rank", std::int64_t{hello.rank.value});
-  message.with("world_size", std::int64_t{hello.world_size.value}).with("host", hello.host).with("pid", hello.pid);
-  message.with("address", hello.address).with("port", std::int64_t{hello.port});
+  message.with("world_size", std::int64_t{hello.world_size.value})
+      .with("host", hello.host)
+      .with("pid", hello.pid);
+  message.with("address", hello.address).with("via", hello.via).with("port", std::int64_t{hello.port});
+  message.with("problem", hello.problem);
   return message;
 }
 
@@ -41,9 +44,12 @@ Result<Hello> parse_hello(const Message& message) {
   hello.token = message.text("token");
   hello.host = message.text("host");
   hello.address = message.text("address");
+  hello.via = message.text("via");
+  hello.problem = message.text("problem");
   const auto number = [&](std::string_view name, std::int64_t most) -> Result<std::int64_t> {
     const auto value = message.integer(name);
-    if (!value || *value < 0 || *value > most) return invalid("hello: {} is '{}'", name, printable(message.text(name)));
+    if (!value || *value < 0 || *value > most)
+      return invalid("hello: {} is '{}'", name, printable(message.text(name)));
     return *value;
   };
   OK_OR_RETURN(rank, number("rank", 1'000'000));
@@ -58,9 +64,11 @@ Result<Hello> parse_hello(const Message& message) {
 }
 
 Status Roster::admit(const Hello& hello) {
-  if (!same_token(hello.token, token_)) return cancelled("{}: does not know the secret of this run", who(hello));
+  if (!same_token(hello.token, token_))
+    return cancelled("{}: does not know the secret of this run", who(hello));
   if (hello.world_size != size_) {
-    return invalid("{}: is in a world of {}, this run has {}", who(hello), hello.world_size.value, size_.value)
+    return invalid("{}: is in a world of {}, this run has {}", who(hello), hello.world_size.value,
+                   size_.value)
         .cure("start all ranks by one `stoker run`, not each by its own");
   }
   if (hello.rank.value >= size_.value) {
@@ -70,6 +78,7 @@ Status Roster::admit(const Hello& hello) {
     return invalid("{}: rank {} is there already ({}, process {})", who(hello), hello.rank.value,
                    printable(first->host), first->pid);
   }
+  if (!hello.problem.empty()) return unavailable("{}: {}", who(hello), hello.problem);
   members_.emplace(hello.rank, hello);
   return {};
 }
@@ -223,11 +232,14 @@ void WorldServer::broadcast(const Message& message) { impl_->broadcast(message);
 
 Result<Channel> join(std::string_view invitation, Hello hello, Deadline deadline) {
   const std::size_t at = invitation.find('@');
-  if (at == std::string_view::npos) return invalid("invitation '{}': not <token>@<addresses>", printable(invitation));
+  if (at == std::string_view::npos)
+    return invalid("invitation '{}': not <token>@<addresses>", printable(invitation));
   hello.token = invitation.substr(0, at);
   std::vector<std::string> addresses;
   for (std::string_view address : split(invitation.substr(at + 1), ',')) addresses.emplace_back(address);
   OK_OR_RETURN(channel, Channel::connect_any(addresses, deadline));
+  hello.address = channel.own_address();
+  hello.via = channel.peer_address();
   RETURN_IF_ERROR(channel.send(to_message(hello)));
   return std::move(channel);
 }

@@ -1,6 +1,6 @@
-// The ranks of a run as its own process sees them: each says hello once, is admitted or refused with a reason, and
-// then sends messages until it leaves. Used by `stoker run` (WorldServer) and `stoker rank` (join). Nothing here
-// blocks but join, which has a deadline. Each object belongs to one thread.
+// The ranks of a run as its own process sees them: each says hello once, is admitted or refused with a
+// reason, and then sends messages until it leaves. Used by `stoker run` (WorldServer) and `stoker rank`
+// (join). Nothing here blocks but join, which has a deadline. Each object belongs to one thread.
 #pragma once
 
 #include <map>
@@ -24,8 +24,10 @@ struct Hello {
   WorldSize world_size;
   std::string host;
   std::int64_t pid = 0;
-  std::string address;    ///< rank 0: where the other hosts reach it
-  int port = 0;           ///< rank 0: the port kept for the training's own rendezvous
+  std::string address;  ///< of its end of the connection; filled in by join
+  std::string via;      ///< the address under which it reached the run; filled in by join
+  int port = 0;         ///< rank 0: the port kept for the training's own rendezvous
+  std::string problem;  ///< why this rank cannot take part after all: "port 29500: taken ..."; or empty
 };
 Message to_message(const Hello& hello);
 /// Invalid when a field is missing or is no number.
@@ -36,8 +38,9 @@ class Roster {
  public:
   Roster(WorldSize size, std::string token) : size_(size), token_(std::move(token)) {}
 
-  /// Takes the rank in, or says why not: another token (cancelled: a stranger), another world size (invalid: each
-  /// such process would be a world of its own), a number out of range, a number that is taken.
+  /// Takes the rank in, or says why not: another token (cancelled: a stranger), another world size (invalid:
+  /// each such process would be a world of its own), a number out of range, a number that is taken, a problem
+  /// of its own (unavailable).
   Status admit(const Hello& hello);
   bool is_complete() const { return static_cast<int>(members_.size()) == size_.value; }
   /// Ranks that have not come, in order.
@@ -78,8 +81,8 @@ class WorldServer {
   int fd() const;
   /// What `join` needs: "<token>@<address>,<address>...".
   std::string invitation() const;
-  /// All that has happened since the last call. Strangers are dropped without an event, and a connection that says
-  /// no hello within 10 s is closed.
+  /// All that has happened since the last call. Strangers are dropped without an event, and a connection that
+  /// says no hello within 10 s is closed.
   std::vector<WorldEvent> take();
   /// Sends to a rank; quietly nothing when it has left.
   void send(Rank rank, const Message& message);
@@ -92,8 +95,8 @@ class WorldServer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The rank's end: connects by the invitation and says hello. The answer, "welcome" or "refused" (field `why`),
-/// comes as a message: a rank waits for it beside its signals.
+/// The rank's end: connects by the invitation and says hello. The answer, "welcome" or "refused" (field
+/// `why`), comes as a message: a rank waits for it beside its signals.
 Result<Channel> join(std::string_view invitation, Hello hello, Deadline deadline);
 
 }  // namespace stoker::net

@@ -12,7 +12,7 @@ using Kind = WorldEvent::Kind;
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(5)); }
 
-Hello hello(int rank, int size = 2) { return {"secret", Rank(rank), WorldSize(size), "node1", 100 + rank, "", 0}; }
+Hello hello(int rank, int size = 2) { return {"secret", Rank(rank), WorldSize(size), "node1", 100 + rank}; }
 
 TEST(Roster, is_complete_when_every_rank_came_once) {
   Roster roster(WorldSize(2), "secret");
@@ -38,7 +38,12 @@ TEST(Roster, refuses_doubles_strangers_and_numbers_out_of_range) {
   EXPECT_EQ(roster.admit(hello(2)).message(), "rank 2 (node1, process 102): there are only ranks 0 to 1");
   Hello stranger = hello(0);
   stranger.token = "secreT";
-  EXPECT_EQ(roster.admit(stranger).message(), "rank 0 (node1, process 100): does not know the secret of this run");
+  EXPECT_EQ(roster.admit(stranger).message(),
+            "rank 0 (node1, process 100): does not know the secret of this run");
+  Hello hindered = hello(0);
+  hindered.problem = "port 29500: taken by another program on this host";
+  EXPECT_EQ(roster.admit(hindered).message(),
+            "rank 0 (node1, process 100): port 29500: taken by another program on this host");
   EXPECT_FALSE(roster.is_complete());
 }
 
@@ -84,6 +89,7 @@ TEST_F(World, joins_exchanges_messages_and_notices_who_leaves) {
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].kind, Kind::joined);
   EXPECT_EQ(seen[0].rank, Rank(1));
+  EXPECT_EQ(seen[0].hello.address, "127.0.0.1");
   server->broadcast(Message{"welcome", {{"port", "4"}}});
   EXPECT_THAT(messages(*rank), ElementsAre(Message{"welcome", {{"port", "4"}}}));
   ASSERT_TRUE(rank->send(Message{"beat", {{"step", "3"}}}).ok());

@@ -59,7 +59,8 @@ Result<std::optional<Allocation>> current_allocation(const Lookup& env) {
   allocation.restart_count = restarts;
   if (const auto end = env("SLURM_JOB_END_TIME")) {
     double seconds = 0;
-    if (!parse_number(*end, &seconds)) return invalid("SLURM_JOB_END_TIME: '{}' is not a time", printable(*end));
+    if (!parse_number(*end, &seconds))
+      return invalid("SLURM_JOB_END_TIME: '{}' is not a time", printable(*end));
     allocation.end_time = seconds;
   }
   return std::optional<Allocation>(std::move(allocation));
@@ -88,19 +89,18 @@ Result<std::optional<Task>> current_task(const Lookup& env) {
 }
 
 std::vector<std::string> srun_arguments(const StepRequest& request) {
-  std::vector<std::string> argv = {"srun",
-                                   format("--nodes={}", request.nodes),
+  std::vector<std::string> argv = {"srun", format("--nodes={}", request.nodes),
                                    format("--ntasks={}", request.tasks.value),
                                    format("--ntasks-per-node={}", request.tasks_per_node)};
   if (request.cpus_per_task > 0) argv.push_back(format("--cpus-per-task={}", request.cpus_per_task));
-  argv.insert(argv.end(), {"--distribution=block", "--kill-on-bad-exit=0", "--wait=0", "--unbuffered", "--input=none",
-                           "--export=ALL"});
+  argv.insert(argv.end(), {"--distribution=block", "--kill-on-bad-exit=0", "--wait=0", "--unbuffered",
+                           "--input=none", "--export=ALL"});
   argv.insert(argv.end(), request.command.begin(), request.command.end());
   return argv;
 }
 
 std::vector<std::string> variables_to_drop() {
-  return {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE", "SLURM_CPU_BIND_VERBOSE",
+  return {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE",  "SLURM_CPU_BIND_VERBOSE",
           "SLURM_MEM_BIND", "SLURM_DISTRIBUTION",  "SLURM_NTASKS_PER_NODE"};
 }
 

@@ -1,5 +1,5 @@
-// What Slurm tells a process in its environment: the allocation it is in, and the place of a task in its step.
-// Strict: a variable that is there but is not what Slurm writes is an error. Thread-safe: no state.
+// What Slurm tells a process in its environment: the allocation it is in, and the place of a task in its
+// step. Strict: a variable that is there but is not what Slurm writes is an error. Thread-safe: no state.
 #pragma once
 
 #include <functional>
@@ -20,12 +20,12 @@ Lookup process_environment();
 
 /// The job this process runs in.
 struct Allocation {
-  std::string job_id;              ///< "812345"; of an array task "812301_17"
-  std::vector<std::string> nodes;  ///< in Slurm's order
-  std::vector<int> tasks_per_node; ///< as asked for at submission; empty when it was not
-  int cpus_per_task = 0;           ///< 0 when it was not asked for
-  int restart_count = 0;           ///< how often Slurm has requeued the job
-  std::optional<double> end_time;  ///< Unix seconds; Slurm 23.02 and later
+  std::string job_id;               ///< "812345"; of an array task "812301_17"
+  std::vector<std::string> nodes;   ///< in Slurm's order
+  std::vector<int> tasks_per_node;  ///< as asked for at submission; empty when it was not
+  int cpus_per_task = 0;            ///< 0 when it was not asked for
+  int restart_count = 0;            ///< how often Slurm has requeued the job
+  std::optional<double> end_time;   ///< Unix seconds; Slurm 23.02 and later
 };
 
 /// The allocation, or nothing outside one (SLURM_JOB_ID not set). Reads SLURM_JOB_ID, SLURM_JOB_NODELIST,
@@ -54,8 +54,8 @@ struct StepRequest {
   std::vector<std::string> command;
 };
 
-/// The arguments that start the step: every count is given explicitly, since what srun takes over from the job
-/// changed between 22.05 and 23.11; killing is left to the caller, who knows the cause.
+/// The arguments that start the step: every count is given explicitly, since what srun takes over from the
+/// job changed between 22.05 and 23.11; killing is left to the caller, who knows the cause.
 std::vector<std::string> srun_arguments(const StepRequest& request);
 /// Variables that a nested srun must not inherit, because they bind its tasks to the cores of the outer step.
 std::vector<std::string> variables_to_drop();

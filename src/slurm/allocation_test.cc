@@ -89,8 +89,8 @@ TEST(Task, contradictions_are_refused) {
 TEST(Srun, every_count_is_given_explicitly) {
   EXPECT_THAT(srun_arguments({WorldSize(8), 2, 4, 6, {"stoker", "rank", "--", "true"}}),
               ElementsAre("srun", "--nodes=2", "--ntasks=8", "--ntasks-per-node=4", "--cpus-per-task=6",
-                          "--distribution=block", "--kill-on-bad-exit=0", "--wait=0", "--unbuffered", "--input=none",
-                          "--export=ALL", "stoker", "rank", "--", "true"));
+                          "--distribution=block", "--kill-on-bad-exit=0", "--wait=0", "--unbuffered",
+                          "--input=none", "--export=ALL", "stoker", "rank", "--", "true"));
 }
 
 }  // namespace

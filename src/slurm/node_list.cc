@@ -15,7 +15,8 @@ Status malformed(std::string_view text, std::string_view what) {
 }
 
 bool is_name_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+         c == '.';
 }
 
 bool is_number(std::string_view text) {
@@ -54,7 +55,8 @@ Status expand_brackets(std::string_view list, std::string_view inside, std::vect
 // Puts every ending after every beginning: how several brackets of one name combine.
 Status append_choices(std::string_view list, const std::vector<std::string>& endings,
                       std::vector<std::string>* names) {
-  if (names->size() * endings.size() > kMostNodes) return malformed(list, format("more than {} nodes", kMostNodes));
+  if (names->size() * endings.size() > kMostNodes)
+    return malformed(list, format("more than {} nodes", kMostNodes));
   std::vector<std::string> combined;
   combined.reserve(names->size() * endings.size());
   for (const std::string& name : *names) {
@@ -91,7 +93,8 @@ Status expand_item(std::string_view list, std::string_view item, std::vector<std
   if (names.front().size() > kLongestName) {
     return malformed(list, format("a name is longer than {} bytes", kLongestName));
   }
-  if (out->size() + names.size() > kMostNodes) return malformed(list, format("more than {} nodes", kMostNodes));
+  if (out->size() + names.size() > kMostNodes)
+    return malformed(list, format("more than {} nodes", kMostNodes));
   out->insert(out->end(), names.begin(), names.end());
   return {};
 }
@@ -125,7 +128,9 @@ Result<std::vector<std::string>> expand_node_list(std::string_view text) {
 }
 
 Result<std::vector<int>> expand_per_node(std::string_view text) {
-  const auto bad = [&](std::string_view what) { return invalid("task counts '{}': {}", printable(text.substr(0, 200)), what); };
+  const auto bad = [&](std::string_view what) {
+    return invalid("task counts '{}': {}", printable(text.substr(0, 200)), what);
+  };
   std::vector<int> counts;
   for (std::string_view part : split(trim(text), ',')) {
     std::string_view repeat = "1";
@@ -136,7 +141,8 @@ Result<std::vector<int>> expand_per_node(std::string_view text) {
     }
     std::int64_t count = 0;
     std::int64_t times = 0;
-    if (!is_number(part) || !is_number(repeat) || !parse_number(part, &count) || !parse_number(repeat, &times)) {
+    if (!is_number(part) || !is_number(repeat) || !parse_number(part, &count) ||
+        !parse_number(repeat, &times)) {
       return bad(format("'{}' is not a count like 4 or 4(x2)", printable(whole)));
     }
     if (count > static_cast<std::int64_t>(kMostNodes) || times == 0 ||

@@ -58,7 +58,8 @@ TEST(NodeList, more_than_64_ki_nodes_are_refused_before_they_are_made) {
   EXPECT_EQ(error("n[0-999]m[0-999]"), "node list 'n[0-999]m[0-999]': more than 65536 nodes");
   EXPECT_EQ(error("n[0-65535],m"), "node list 'n[0-65535],m': more than 65536 nodes");
   EXPECT_EQ(error("n[1-99999999999999999999]"),
-            "node list 'n[1-99999999999999999999]': '1-99999999999999999999' is not a number or a range of numbers");
+            "node list 'n[1-99999999999999999999]': '1-99999999999999999999' is not a number or a range of "
+            "numbers");
 }
 
 TEST(PerNode, repeats_are_expanded) {
@@ -68,10 +69,12 @@ TEST(PerNode, repeats_are_expanded) {
 
 TEST(PerNode, mistakes_are_named) {
   EXPECT_EQ(expand_per_node("").status().message(), "task counts '': '' is not a count like 4 or 4(x2)");
-  EXPECT_EQ(expand_per_node("2(x)").status().message(), "task counts '2(x)': '2(x)' is not a count like 4 or 4(x2)");
+  EXPECT_EQ(expand_per_node("2(x)").status().message(),
+            "task counts '2(x)': '2(x)' is not a count like 4 or 4(x2)");
   EXPECT_EQ(expand_per_node("2(x99999)").status().message(),
             "task counts '2(x99999)': '2(x99999)' is not between 1 and 65536");
-  EXPECT_EQ(expand_per_node("2(x0)").status().message(), "task counts '2(x0)': '2(x0)' is not between 1 and 65536");
+  EXPECT_EQ(expand_per_node("2(x0)").status().message(),
+            "task counts '2(x0)': '2(x0)' is not between 1 and 65536");
 }
 
 }  // namespace
