@@ -1,0 +1,43 @@
+// All ranks of one attempt as `stoker run` sees them: starts a `stoker rank` per rank (or one srun for all),
+// lets them in, streams what they print, notices what is wrong with one and ends all. One thread, one poll
+// loop; it changes the process (signal mask, subreaper), so it runs once, in the main thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process.h"
+#include "base/status.h"
+#include "job/job.h"
+#include "rank/plan.h"
+#include "rank/verdict.h"
+#include "record/run_events.h"
+#include "record/run_folder.h"
+
+namespace stoker::rank {
+
+struct GroupOptions {
+  Plan plan;
+  std::vector<std::string> command;  ///< what every rank executes
+  Environment environment;           ///< what the ranks inherit: the contract but for a rank's own part
+  Path working_directory;
+  record::Attempt attempt;
+  record::AttemptStarted start;  ///< its first event; the supervisor is filled in
+  job::Timeouts timeouts;
+  std::optional<double> deadline;  ///< Unix seconds at which the time is over
+  std::string deadline_text;       ///< "time 2h is over (resources.time)"
+  Duration sample_every{0};        ///< CPU, memory and I/O of the ranks on this machine; 0: not sampled
+  Path stoker;                     ///< the executable to start ranks with
+  int out_fd = 1;
+  int err_fd = 2;
+  /// Work that must not delay the ranks: runs in a process of its own beside them, started after them.
+  std::function<void()> beside;
+};
+
+/// Runs all ranks to their end: none of their processes is left when it returns. An error when the attempt
+/// could not be started at all; a rank's failure is an Ending.
+Result<Ending> run_group(const GroupOptions& options);
+
+}  // namespace stoker::rank

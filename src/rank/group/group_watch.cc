@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
+#include "rank/group/rank_group.h"
+
+namespace stoker::rank {
+
+using namespace std::chrono_literals;
+using net::WorldEvent;
+
+namespace {
+
+constexpr Duration kNoticeStopped = 3s;
+constexpr Duration kNoticeSilent = 10s;
+// Without a beacon silence may be all right (waiting for a download): it is worth a word later.
+constexpr Duration kNoticeSilentWithoutBeacon = 60s;
+constexpr Duration kNoticeUnheard = 8s;
+constexpr Duration kSamplingDelay = 400ms;
+
+MonoTime now() { return RealClock().mono(); }
+double wall_seconds() { return unix_seconds(RealClock().wall()); }
+Duration to_duration(double seconds) { return std::chrono::duration_cast<Duration>(Seconds(seconds)); }
+
+}  // namespace
+
+void RankGroup::hear_world() {
+  for (WorldEvent& event : server_.take()) {
+    switch (event.kind) {
+      case WorldEvent::Kind::joined:
+        joined(event);
+        break;
+      case WorldEvent::Kind::message:
+        heard(story(event.rank), event.message);
+        break;
+      case WorldEvent::Kind::refused:
+        if (refusal_.empty()) {
+          refusal_ = event.text;
+          refusal_code_ = event.hello.problem.empty() ? 2 : 3;
+          stop_all(SIGTERM, event.text);
+        }
+        break;
+      case WorldEvent::Kind::left:
+        // On this machine the end of its process says more; across hosts the connection is all there is.
+        if (options_.plan.start == Start::srun && !story(event.rank).ended) {
+          accuse(story(event.rank), "was lost: its connection broke (node gone, or killed from outside)", 1);
+        }
+        break;
+    }
+  }
+}
+
+void RankGroup::joined(const WorldEvent& event) {
+  RankStory& member = story(event.rank);
+  member.joined = true;
+  member.host = event.hello.host;
+  follow(event.rank).heard = now();
+  if (server_.roster().is_complete() && !welcomed_ && stopping_.empty()) welcome();
+}
+
+// All have come: tell them where the training's own ranks meet.
+void RankGroup::welcome() {
+  welcomed_ = true;
+  const net::Hello& first = *server_.roster().find(Rank(0));
+  std::string address = "127.0.0.1";
+  for (const RankStory& member : stories_) {
+    const net::Hello& hello = *server_.roster().find(member.rank);
+    if (hello.host == first.host) continue;
+    // A rank elsewhere has reached this host as `via`; if rank 0 is not on this host, its own end works.
+    address = first.host == options_.start.supervisor.host ? hello.via : first.address;
+    break;
+  }
+  net::Message message{"welcome", {}};
+  message.with("address", address).with("port", std::int64_t{first.port});
+  message.with("grace_s", Seconds(options_.timeouts.grace).count());
+  server_.broadcast(message);
+}
+
+void RankGroup::heard(RankStory& member, const net::Message& message) {
+  Follow& watched = follow(member.rank);
+  watched.heard = now();
+  if (message.kind == "started") {
+    rank_started(member, message.integer("pid").value_or(0));
+  } else if (message.kind == "beat") {
+    watched.beat = parse_beat(message);
+    member.where = watched.beat.where;
+  } else if (message.kind == "ended" && !member.ended) {
+    rank_ended(member, parse_ended(message));
+  }
+}
+
+void RankGroup::rank_started(RankStory& member, std::int64_t pid) {
+  (void)write_event(events_, record::RankStarted{.rank = member.rank.value, .host = member.host, .pid = pid});
+  processes_.push_back({member.rank.value, pid});
+}
+
+// Runs that are over at once are not worth a row.
+void RankGroup::start_sampling() {
+  const bool are_all_here = options_.plan.start == Start::here && processes_.size() == stories_.size();
+  if (sampler_ || !are_all_here || now() - start_time_ < kSamplingDelay) return;
+  wants_sampling_ = false;
+  auto sampler =
+      observe::SamplerThread::start(options_.attempt.system(0), processes_, {.every = options_.sample_every});
+  if (sampler.ok()) sampler_ = std::move(*sampler);
+}
+
+void RankGroup::rank_ended(RankStory& member, Ended ended) {
+  record::RankEnded event;
+  event.rank = member.rank.value;
+  event.host = member.host;
+  if (ended.exit.signal != 0) event.signal = ended.exit.signal;
+  if (ended.exit.signal == 0) event.exit_code = ended.exit.code;
+  event.stopped_by_us = ended.stopped_by_us;
+  event.phase = ended.where.phase;
+  event.epoch = ended.where.epoch;
+  event.step = ended.where.step;
+  event.reason = reason(ended);
+  (void)write_event(events_, event);
+  const std::string who = format("rank {} ({})", member.rank.value, printable(member.host));
+  if (!ended.left_behind.empty() && !ended.stopped_by_us) {
+    tell(format("{} left processes behind, ended now: {}", who, ended.left_behind));
+  }
+  if (!ended.log_complaint.empty()) tell(format("{}: {}", who, ended.log_complaint));
+  member.ended = std::move(ended);
+  const int code = member.ended->exit.shell_code();
+  if (member.ended->stopped_by_us || code == 0) return;
+  if (code == 75) {
+    if (!checkpoint_stop_) checkpoint_stop_ = now() + options_.timeouts.grace;
+  } else {
+    stop_all(SIGTERM, describe_failure(member));
+  }
+}
+
+void RankGroup::keep_deadlines() {
+  const MonoTime time = now();
+  // After we were stopped ourselves (Ctrl-Z) the ranks' words of that time are only now being read.
+  const bool was_away = last_turn_ != MonoTime() && time - last_turn_ > 3s;
+  last_turn_ = time;
+  for (RankStory& member : stories_) {
+    if (was_away && follow(member.rank).heard) follow(member.rank).heard = time;
+    if (stopping_.empty() && welcomed_ && !member.ended) keep_watch(member, follow(member.rank));
+  }
+  if (!welcomed_ && stopping_.empty() && time - start_time_ > options_.timeouts.start) {
+    for (Rank rank : server_.roster().missing()) {
+      accuse(story(rank),
+             format("did not come within {} (timeouts.start)", rounded_duration(options_.timeouts.start)), 3);
+    }
+  }
+  if (options_.deadline && wall_seconds() > *options_.deadline && stopping_.empty()) {
+    out_of_time_ = true;
+    stop_all(SIGTERM, options_.deadline_text);
+  }
+  if (checkpoint_stop_ && time > *checkpoint_stop_ && stopping_.empty()) {
+    stop_all(SIGTERM, "a rank stopped after a checkpoint, others did not");
+  }
+  if (kill_at_ && time > *kill_at_) kill_all();
+  if (wants_sampling_ && stopping_.empty()) start_sampling();
+}
+
+void RankGroup::keep_watch(RankStory& member, Follow& watched) {
+  const std::string who = format("rank {} ({})", member.rank.value, printable(member.host));
+  const std::string place = member.where.is_known() ? " at " + to_text(member.where) : "";
+  const auto limit = [](Duration setting, std::string_view name) {
+    return setting > Duration::zero()
+               ? format("; the run ends after {} ({})", rounded_duration(setting), name)
+               : "";
+  };
+  const Duration stopped = to_duration(watched.beat.stopped_s);
+  const Duration silent = to_duration(watched.beat.silent_s);
+  const Duration unheard = now() - watched.heard.value_or(now());
+  const job::Timeouts& timeouts = options_.timeouts;
+  if (stopped > Duration::zero() && stopped >= timeouts.stopped) {
+    return accuse(member,
+                  format("was stopped by a signal (state T) for {}{} (timeouts.stopped)",
+                         rounded_duration(stopped), place),
+                  1);
+  }
+  if (unheard >= std::max<Duration>(timeouts.stopped, kNoticeUnheard)) {
+    return accuse(
+        member,
+        format("gave no sign for {}{}: its `stoker rank` or its node stands still (timeouts.stopped)",
+               rounded_duration(unheard), place),
+        1);
+  }
+  if (timeouts.stall > Duration::zero() && silent >= timeouts.stall) {
+    return accuse(member,
+                  format("made no progress for {}{} (timeouts.stall)", rounded_duration(silent), place), 1);
+  }
+  if (stopped >= kNoticeStopped && !watched.told_stopped) {
+    tell(format("{} is stopped by a signal (state T) since {}{}{}", who, rounded_duration(stopped), place,
+                limit(timeouts.stopped, "timeouts.stopped")));
+    watched.told_stopped = true;
+  }
+  if (stopped == Duration::zero() && watched.told_stopped) {
+    tell(format("{} goes on", who));
+    watched.told_stopped = false;
+  }
+  const Duration notice = watched.beat.has_beacon ? kNoticeSilent : kNoticeSilentWithoutBeacon;
+  if (silent >= notice && stopped == Duration::zero() && !watched.told_silent) {
+    tell(format("{} is silent since {}{}: no step, no CPU time{}", who, rounded_duration(silent), place,
+                limit(timeouts.stall, "timeouts.stall")));
+    watched.told_silent = true;
+  }
+  if (silent < notice) watched.told_silent = false;
+}
+
+void RankGroup::accuse(RankStory& member, std::string what, int exit_code) {
+  if (member.judgement) return;
+  member.judgement = Judgement{wall_seconds(), std::move(what), exit_code};
+  stop_all(SIGTERM, describe_failure(member));
+}
+
+}  // namespace stoker::rank

@@ -1,0 +1,104 @@
+// The supervisor behind run_group: one object per attempt. Internal to this folder: group.cc starts, pumps
+// and ends, group_watch.cc listens to the ranks and judges them. One thread.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process.h"
+#include "net/world.h"
+#include "observe/system_sampler.h"
+#include "rank/group/group.h"
+#include "rank/process/output.h"
+#include "rank/process/signals.h"
+#include "record/events.h"
+
+namespace stoker::rank {
+
+// A process we started: a `stoker rank`, or the one srun.
+struct Starter {
+  Child child;
+  std::optional<int> rank;  // none: srun
+  Fd out;
+  Fd err;
+  LineMarker out_lines;  // of all ranks but 0
+  LineMarker err_lines;
+  LineKeeper out_keeper;  // of rank 0
+  LineKeeper err_keeper;
+  bool has_ended = false;
+};
+
+// What we follow of one rank beside its story.
+struct Follow {
+  std::optional<MonoTime> heard;
+  Beat beat;
+  bool told_stopped = false;
+  bool told_silent = false;
+  bool told_unheard = false;
+};
+
+class RankGroup {
+ public:
+  RankGroup(const GroupOptions& options, net::WorldServer server, SignalFd signals,
+            record::EventWriter events);
+  Result<Ending> run();
+
+ private:
+  Status start_all();
+  Result<Starter> start_one(std::vector<std::string> argv, Environment environment, std::optional<int> rank);
+  void start_helper();
+  void wait();
+  void hear_signals();
+  void hear_world();
+  void joined(const net::WorldEvent& event);
+  void heard(RankStory& story, const net::Message& message);
+  void rank_started(RankStory& story, std::int64_t pid);
+  void start_sampling();
+  void rank_ended(RankStory& story, Ended ended);
+  void welcome();
+  void pump(Starter& starter);
+  void read_once(Fd& pipe, LineMarker* marker, LineKeeper& keeper, Sink& sink);
+  void look_after_processes();
+  void starter_ended(Starter& starter, Exit exit);
+  void keep_deadlines();
+  void keep_watch(RankStory& story, Follow& follow);
+  void accuse(RankStory& story, std::string what, int exit_code);
+  void stop_all(int signal, std::string why);
+  void kill_all();
+  void tell(const std::string& line) { err_.push_line(line); }
+  bool is_over() const;
+  Ending conclude() const;
+  Result<Ending> finish();
+  RankStory& story(Rank rank) { return stories_[static_cast<std::size_t>(rank.value)]; }
+  Follow& follow(Rank rank) { return follow_[static_cast<std::size_t>(rank.value)]; }
+
+  const GroupOptions& options_;
+  net::WorldServer server_;
+  SignalFd signals_;
+  record::EventWriter events_;
+  Sink out_;
+  Sink err_;
+  std::list<Starter> starters_;
+  std::vector<RankStory> stories_;
+  std::vector<Follow> follow_;
+  std::vector<observe::RankProcess> processes_;
+  std::unique_ptr<observe::SamplerThread> sampler_;
+  bool wants_sampling_ = options_.sample_every > Duration::zero();
+  pid_t helper_ = -1;
+  MonoTime start_time_;
+  MonoTime last_turn_;
+  std::optional<MonoTime> over_since_;  // all ranks are gone, the helper is not
+  bool welcomed_ = false;
+  bool out_of_time_ = false;
+  int interrupted_by_ = 0;
+  std::string refusal_;
+  int refusal_code_ = 0;
+  std::string stopping_;  // why; "" while all is well
+  std::optional<MonoTime> kill_at_;
+  std::optional<MonoTime> checkpoint_stop_;  // a rank left with 75: when the others should have, too
+};
+
+}  // namespace stoker::rank

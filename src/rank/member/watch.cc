@@ -1,0 +1,19 @@
+#include "rank/member/watch.h"
+
+namespace stoker::rank {
+
+void Watch::see(const Sample& sample) {
+  // A runtime that waits for others wakes now and then: a hundredth of a core is not progress.
+  constexpr double kIdleShare = 0.01;
+  const double seconds = alive_ ? Seconds(sample.time - last_).count() : 0;
+  const bool has_stepped = sample.beacon && sample.beacon != beacon_;
+  const bool has_worked = sample.cpu_s - cpu_s_ > kIdleShare * seconds + 0.005;
+  last_ = sample.time;
+  if (!alive_ || has_stepped || has_worked) alive_ = sample.time;
+  if (sample.beacon) beacon_ = sample.beacon;
+  cpu_s_ = sample.cpu_s;
+  if (!sample.is_stopped) stopped_since_.reset();
+  if (sample.is_stopped && !stopped_since_) stopped_since_ = sample.time;
+}
+
+}  // namespace stoker::rank

@@ -1,0 +1,62 @@
+// Which ranks a job has and where they run: on this machine, or one per task inside a Slurm allocation. Also
+// each rank's place in that plan. Values; functions without state.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/strong.h"
+#include "job/job.h"
+#include "slurm/allocation.h"
+
+namespace stoker::rank {
+
+/// How the ranks are started.
+enum class Start { here, srun };
+
+/// The ranks of one attempt.
+struct Plan {
+  Start start = Start::here;
+  int nodes = 1;
+  int ranks_per_node = 1;
+  int cpus_per_rank = 0;           ///< 0: the cores of a node shared out evenly
+  std::vector<std::string> hosts;  ///< in node order
+  std::string scheduler_job;       ///< "" outside Slurm
+  std::optional<double> end_time;  ///< when the allocation ends, Unix seconds
+
+  WorldSize world_size() const { return WorldSize(nodes * ranks_per_node); }
+};
+
+/// What decides the plan beside the job.
+struct Surroundings {
+  std::string host;
+  std::optional<slurm::Allocation> allocation;
+  std::optional<slurm::Task> task;  ///< set when this process is itself a task of a step
+};
+/// Reads them from this process's environment.
+Result<Surroundings> look_around();
+
+/// The plan for a job here. Invalid when it asks for more nodes than there are, for no rank at all, or when
+/// it was started once per task, so that N runs of the same job would begin.
+Result<Plan> make_plan(const job::Job& job, const Surroundings& surroundings);
+
+/// One rank's place.
+struct Place {
+  Rank rank;
+  WorldSize world_size{1};
+  int local_rank = 0;
+  int local_world_size = 1;
+  int node = 0;
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+/// "rank/world size/local rank/local world size/node", how `stoker run` tells a rank its place on this
+/// machine.
+std::string to_text(const Place& place);
+/// Invalid "STOKER_PLACE: ..." when it is not that.
+Result<Place> parse_place(std::string_view text);
+
+}  // namespace stoker::rank

@@ -1,0 +1,184 @@
+#include "rank/process/output.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+
+namespace stoker::rank {
+namespace {
+
+constexpr std::size_t kLongestLine = 64 * 1024;
+constexpr std::size_t kTailBytes = 4096;
+// poll(2) promises that a pipe takes this much at once: larger writes may block.
+constexpr std::size_t kSafeWrite = 4096;
+
+MonoTime now() { return RealClock().mono(); }
+
+// The same pipe or terminal under a description of our own, whose O_NONBLOCK nobody shares.
+Fd reopen(int fd, bool* may_block) {
+  struct stat info{};
+  if (::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode))) {
+    const std::string path = format("/proc/self/fd/{}", fd);
+    Fd own(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+    if (own) {
+      *may_block = false;
+      return own;
+    }
+  }
+  *may_block = true;
+  return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+}
+
+}  // namespace
+
+Sink::Sink(int fd, Options options) : options_(options), last_progress_(now()) {
+  fd_ = reopen(fd, &may_block_);
+  closed_ = !fd_;
+}
+
+void Sink::push(std::string_view bytes) {
+  if (bytes.empty() || closed_) return;
+  if (skipping_) {
+    left_out_ += bytes.size();
+    total_left_out_ += bytes.size();
+    return;
+  }
+  if (waiting_.empty()) last_progress_ = now();
+  waiting_ += bytes;
+  at_line_start_ = bytes.back() == '\n';
+}
+
+void Sink::push_line(std::string_view line) { push(format("{}{}\n", at_line_start_ ? "" : "\n", line)); }
+
+void Sink::write_some(MonoTime time) {
+  while (wants_write()) {
+    if (may_block_) {
+      pollfd ready{fd_.get(), POLLOUT, 0};
+      if (::poll(&ready, 1, 0) <= 0) return;
+    }
+    const std::size_t most = may_block_ ? kSafeWrite : waiting_.size();
+    const ssize_t n = ::write(fd_.get(), waiting_.data(), std::min(waiting_.size(), most));
+    if (n > 0) {
+      waiting_.erase(0, static_cast<std::size_t>(n));
+      last_progress_ = time;
+    } else if (n < 0 && errno == EAGAIN) {
+      return;
+    } else if (n < 0 && errno != EINTR) {
+      closed_ = true;  // the reader is gone; the logs have it all
+      waiting_.clear();
+    }
+  }
+}
+
+void Sink::flush(MonoTime time) {
+  write_some(time);
+  if (skipping_ && waiting_.empty() && !closed_) {
+    skipping_ = false;
+    push_line(format("({} left out here: nobody read for {}; the logs have all of it)",
+                     rounded(ByteCount{left_out_}), rounded_duration(options_.patience)));
+    left_out_ = 0;
+    write_some(time);
+  }
+  if (!skipping_ && waiting_.size() >= options_.most_waiting && time - last_progress_ > options_.patience) {
+    skipping_ = true;
+  }
+}
+
+void Sink::drain() {
+  last_progress_ = now();
+  while (wants_write() && now() - last_progress_ <= options_.patience) {
+    pollfd ready{fd_.get(), POLLOUT, 0};
+    ::poll(&ready, 1, 100);
+    flush(now());
+  }
+}
+
+std::string LineMarker::feed(std::string_view bytes) {
+  std::string out;
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    const std::size_t room = kLongestLine - line_.size();
+    const std::size_t taken = std::min({end, room, bytes.size()});
+    line_ += bytes.substr(0, taken);
+    bytes.remove_prefix(taken);
+    if (taken == end) {
+      bytes.remove_prefix(1);
+      end_line(&out);
+    } else if (line_.size() >= kLongestLine) {
+      end_line(&out);
+    }
+  }
+  return out;
+}
+
+std::string LineMarker::finish() {
+  std::string out;
+  if (!line_.empty()) end_line(&out);
+  return out;
+}
+
+void LineMarker::end_line(std::string* out) {
+  std::string_view shown = line_;
+  while (shown.ends_with('\r')) shown.remove_suffix(1);
+  if (const std::size_t back = shown.rfind('\r'); back != std::string_view::npos)
+    shown.remove_prefix(back + 1);
+  *out += prefix_;
+  *out += shown;
+  *out += '\n';
+  line_.clear();
+}
+
+std::string LineKeeper::feed(std::string_view bytes, MonoTime now) {
+  if (kept_.empty()) since_ = now;
+  kept_ += bytes;
+  const std::size_t end = kept_.rfind('\n');
+  if (end == std::string::npos) return kept_.size() > kLongestLine ? finish() : std::string();
+  since_ = now;
+  std::string out = kept_.substr(0, end + 1);
+  kept_.erase(0, end + 1);
+  return out;
+}
+
+std::string LineKeeper::overdue(MonoTime now) {
+  constexpr std::chrono::milliseconds kPatience{50};
+  return now - since_ >= kPatience ? finish() : std::string();
+}
+
+Result<LogFile> LogFile::open(const Path& path) {
+  OK_OR_RETURN(file, File::open_append(path));
+  return LogFile(std::move(file));
+}
+
+void LogFile::write(std::string_view bytes) {
+  const Status status = file_.write(bytes);
+  if (status.ok()) return;
+  if (lost_ == 0) first_error_ = status;
+  lost_ += bytes.size();
+}
+
+std::string LogFile::complaint() const {
+  if (lost_ == 0) return "";
+  return format("{}; {} of output are missing there", first_error_.message(), rounded(ByteCount{lost_}));
+}
+
+void Tail::feed(std::string_view bytes) {
+  kept_ += bytes.substr(bytes.size() - std::min(bytes.size(), kTailBytes));
+  if (kept_.size() > 2 * kTailBytes) kept_.erase(0, kept_.size() - kTailBytes);
+}
+
+std::string Tail::last_line() const {
+  constexpr std::size_t kShown = 200;
+  std::string_view last;
+  for (std::string_view line : split(kept_, '\n')) {
+    if (!trim(line).empty()) last = trim(line);
+  }
+  if (const std::size_t back = last.rfind('\r'); back != std::string_view::npos) last.remove_prefix(back + 1);
+  return printable(last.substr(0, kShown));
+}
+
+}  // namespace stoker::rank

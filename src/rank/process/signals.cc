@@ -1,0 +1,31 @@
+#include "rank/process/signals.h"
+
+#include <cerrno>
+#include <csignal>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace stoker::rank {
+
+Result<SignalFd> SignalFd::open(std::initializer_list<int> signals) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (int signal : signals) {
+    // A blocked signal is queued even when it is ignored, so those that nohup ignores must not be blocked.
+    struct sigaction action{};
+    const bool is_ignored = ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+    if (!is_ignored || signal == SIGCHLD) ::sigaddset(&set, signal);
+  }
+  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return posix_error("signals", errno);
+  Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return posix_error("signals", errno);
+  return SignalFd(std::move(fd));
+}
+
+std::optional<int> SignalFd::take() {
+  signalfd_siginfo info{};
+  if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+  return static_cast<int>(info.ssi_signo);
+}
+
+}  // namespace stoker::rank

@@ -1,0 +1,55 @@
+// Why a run ended, from what is known of each rank: the earliest failure is the cause, all later ones are
+// what came of it. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/strong.h"
+#include "rank/report.h"
+#include "record/run_events.h"
+
+namespace stoker::rank {
+
+/// A failure that the run saw itself: a rank that did not come, was lost, stands still.
+struct Judgement {
+  double time = 0;   ///< Unix seconds
+  std::string what;  ///< after "rank 1 (node002) ": "did not come within 60 s (timeouts.start)"
+  int exit_code = 1;
+};
+
+/// What is known of one rank.
+struct RankStory {
+  Rank rank;
+  std::string host;
+  bool joined = false;
+  Whereabouts where;  ///< last heard of
+  std::optional<Ended> ended;
+  std::optional<Judgement> judgement;
+};
+
+/// How a run ended.
+struct Ending {
+  record::Outcome outcome = record::Outcome::done;
+  int exit_code = 0;
+  std::optional<int> first_rank;  ///< whose failure decided
+  std::string cause;              ///< one line; "" when all is done
+  std::string others;             ///< "ranks 0, 2, 3 stopped"; "" when there are none
+  std::string last_line;          ///< the last thing the first rank printed; may be ""
+};
+
+/// Text before the reason: "rank 1 (node002) left at epoch 3 step 118, phase backward: killed by signal 9
+/// (SIGKILL)".
+std::string describe_failure(const RankStory& story);
+
+/// Judges a run that was neither interrupted nor out of time.
+Ending judge(const std::vector<RankStory>& stories);
+
+/// "rank 0 stopped; ranks 2-4 failed after it" of all ranks but `first`.
+std::string describe_others(const std::vector<RankStory>& stories, std::optional<int> first);
+
+/// {0, 2, 3, 4} as "ranks 0, 2-4", {1} as "rank 1".
+std::string name_ranks(const std::vector<int>& ranks);
+
+}  // namespace stoker::rank
