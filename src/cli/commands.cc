@@ -13,6 +13,9 @@ int data_info(std::span<const std::string> words, Output& out);
 int data_verify(std::span<const std::string> words, Output& out);
 int checkpoint_list(std::span<const std::string> words, Output& out);
 int checkpoint_verify(std::span<const std::string> words, Output& out);
+int run(std::span<const std::string> words, Output& out);
+int resume(std::span<const std::string> words, Output& out);
+int rank(std::span<const std::string> words, Output& out);
 int status(std::span<const std::string> words, Output& out);
 int logs(std::span<const std::string> words, Output& out);
 int report(std::span<const std::string> words, Output& out);
@@ -22,11 +25,14 @@ std::span<const CommandEntry> commands() {
       {"data pack", "a folder of images becomes a dataset of tar shards", data_pack},
       {"data info", "what a dataset holds", data_info},
       {"data verify", "whether a dataset is as it was packed", data_verify},
+      {"run", "runs a job here", run},
+      {"resume", "goes on with a run from its last valid checkpoint", resume},
       {"status", "runs at a glance: state, progress, speed", status},
       {"logs", "what the ranks of a run printed", logs},
       {"report", "what a run was: result, curves, where the time went", report},
       {"checkpoint list", "the checkpoints of a run, and whether each is whole", checkpoint_list},
       {"checkpoint verify", "whether every byte of a checkpoint is as it was written", checkpoint_verify},
+      {"rank", "one rank of a run; `stoker run` starts these", rank},
   };
   return kCommands;
 }

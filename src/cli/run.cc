@@ -1,0 +1,34 @@
+// `stoker run JOB`: docs/commands/run.md
+#include "cli/running.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Options {
+  std::string job;
+  std::vector<std::string> set;
+  bool dry_run = false;
+};
+
+}  // namespace
+
+int run(std::span<const std::string> words, Output& out) {
+  Options o;
+  Arguments arguments("run", "Runs a job here: on this machine, or inside the current Slurm allocation.");
+  arguments.positional("JOB", &o.job, "the job file");
+  arguments.option("--set", &o.set, "KEY=VALUE", "lays a value over the job file: --set train.epochs=3");
+  arguments.flag("--dry-run", &o.dry_run, "show what would be started, and start nothing");
+  arguments.example("stoker run job.yaml --set train.epochs=3");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  job::LoadOptions load{.set = o.set};
+  for (const auto& [name, value] : current_environment()) load.environment.push_back(name + "=" + value);
+  auto job = job::load(o.job, load);
+  if (!job.ok()) return out.fail(job.error());
+  launch::Request request{.job = std::move(*job)};
+  request.job_file = o.job;
+  request.typed = {"stoker", "run"};
+  request.typed.insert(request.typed.end(), words.begin(), words.end());
+  return run_request(std::move(request), o.dry_run, out);
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,132 @@
+#include "cli/running.h"
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "record/run_events.h"
+
+namespace stoker::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string command_text(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& word : command) text += (text.empty() ? "" : " ") + shell_quote(word);
+  return text;
+}
+
+// A path as a person at this prompt would type it.
+std::string near(const Path& path) {
+  const Path relative = path.lexically_proximate(std::filesystem::current_path());
+  return relative.string().starts_with("..") ? path.string() : relative.string();
+}
+
+std::string world_text(const rank::Plan& plan) {
+  const std::string ranks =
+      plan.world_size().value == 1 ? "1 rank" : format("{} ranks", plan.world_size().value);
+  if (plan.start == rank::Start::here) return ranks + " on this machine";
+  return format("{} on {} {} of Slurm job {}", ranks, plan.nodes, plan.nodes == 1 ? "node" : "nodes",
+                plan.scheduler_job);
+}
+
+int show_plan(const launch::Request& request, const launch::Prepared& prepared, Output& out) {
+  const rank::Plan& plan = prepared.plan;
+  const bool is_train = request.job.train.has_value();
+  std::vector<std::string> command = prepared.command;
+  if (is_train) command.insert(command.end(), {"--job", "$STOKER_JOB"});
+  const std::string words =
+      is_train ? command_text(prepared.command) + " --job $STOKER_JOB" : command_text(command);
+  out.line("{}", request.resumed
+                     ? format("would resume {}", request.resumed->id())
+                     : format("would run {}, in {}/", request.job.name, near(request.job.record.directory)));
+  out.line("  ranks    {}", world_text(plan));
+  out.line("  command  {}", words);
+  out.line("  folder   {}", request.job.working_directory);
+  for (const auto& [name, source] : request.job.data) out.line("  data     {}: {}", name, source.source);
+  out.json(dump({{"name", request.job.name},
+                 {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
+                 {"world_size", plan.world_size().value},
+                 {"nodes", plan.nodes},
+                 {"ranks_per_node", plan.ranks_per_node},
+                 {"hosts", plan.hosts},
+                 {"with_srun", plan.start == rank::Start::srun},
+                 {"command", command},
+                 {"working_directory", request.job.working_directory.string()}}));
+  return exit_code::kOk;
+}
+
+// Says where the run is as soon as it is somewhere. On standard error: standard output is rank 0's.
+class Announcer final : public launch::Observer {
+ public:
+  explicit Announcer(Output& out) : out_(out) {}
+  void run_exists(const record::RunFolder& folder, const record::Attempt& attempt,
+                  const std::string& resumed_from) override {
+    const std::string place = near(folder.folder().parent_path());
+    if (attempt.number() == 1) {
+      out_.note("run {}   in {}/", folder.id(), place);
+    } else {
+      out_.note("run {}   attempt {}, from {}", folder.id(), attempt.number(),
+                resumed_from.empty() ? "the start: there is no checkpoint yet" : near(resumed_from));
+    }
+  }
+
+ private:
+  Output& out_;
+};
+
+std::string_view state_text(record::Outcome outcome) { return record::to_text(outcome); }
+
+void print_ending(const launch::RunResult& result, Output& out) {
+  const rank::Ending& ending = result.ending;
+  if (ending.cause.empty()) return;
+  out.note("{}", ending.cause);
+  if (!ending.last_line.empty()) {
+    out.note("  last words: {}   ({})", ending.last_line,
+             near(result.attempt.log(ending.first_rank.value_or(0))));
+  }
+  out.note("  {}{}{}", ending.others, ending.others.empty() ? "" : "; ", result.checkpoint);
+  // A run that never got as far as a checkpoint is best started again, once what was wrong is put right.
+  if (result.can_resume || ending.outcome == record::Outcome::stopped) {
+    const bool is_default_place = near(result.folder.folder().parent_path()) == "runs";
+    out.note("  try: stoker resume {}", is_default_place ? "last" : near(result.folder.folder()));
+  }
+}
+
+Json to_json(const launch::RunResult& result) {
+  const rank::Ending& ending = result.ending;
+  return {{"run", result.folder.id()},
+          {"folder", result.folder.folder().string()},
+          {"attempt", result.attempt.number()},
+          {"state", std::string(state_text(ending.outcome))},
+          {"exit_code", ending.exit_code},
+          {"first_rank", ending.first_rank ? Json(*ending.first_rank) : Json(nullptr)},
+          {"reason", ending.cause},
+          {"others", ending.others},
+          {"last_line", ending.last_line},
+          {"checkpoint", result.checkpoint}};
+}
+
+}  // namespace
+
+int run_request(launch::Request request, bool dry_run, Output& out) {
+  std::error_code error;
+  request.stoker = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return out.fail(unavailable("stoker: cannot tell where it is: {}", error.message()));
+  // With --json standard output holds one value and nothing else.
+  request.out_fd = out.is_json() ? 2 : 1;
+  const auto prepared = launch::prepare(request);
+  if (!prepared.ok()) return out.fail(prepared.error());
+  if (dry_run) return show_plan(request, *prepared, out);
+  Announcer announcer(out);
+  const auto result = launch::run(request, *prepared, announcer);
+  if (!result.ok()) return out.fail(result.error());
+  print_ending(*result, out);
+  if (out.is_json()) out.json(dump(to_json(*result)));
+  return result->ending.exit_code;
+}
+
+}  // namespace stoker::cli

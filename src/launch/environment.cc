@@ -1,0 +1,72 @@
+#include "launch/environment.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "rank/environment.h"
+
+namespace stoker::launch {
+
+using rank::set_variable;
+using rank::unset_variable;
+using rank::variable;
+
+Status check_places(const job::Job& job) {
+  if (!folder_exists(job.working_directory))
+    return not_found("working_directory: {}: no such folder", job.working_directory);
+  if (job.environment.venv && !path_exists(*job.environment.venv / "bin/python")) {
+    return not_found("environment.venv: {}: no virtual environment (no bin/python)", *job.environment.venv)
+        .cure("python3 -m venv {}", shell_quote(job.environment.venv->string()));
+  }
+  for (const auto& [name, source] : job.data) {
+    if (folder_exists(source.source)) continue;
+    return not_found("data.{}.source: {}: no such folder", name, source.source)
+        .cure("stoker data pack FOLDER {}", shell_quote(source.source.string()));
+  }
+  return {};
+}
+
+Environment inherited_environment(const job::Job& job, Environment base) {
+  // A port that the user asks for counts, one that an outer run left to this process does not.
+  if (!variable(base, "RANK").empty()) unset_variable(base, "MASTER_PORT");
+  for (std::string_view name :
+       {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR"}) {
+    unset_variable(base, name);
+  }
+  // A run started inside another one must not write into it. STOKER_SET_* overrides are in the effective job
+  // already.
+  std::erase_if(base, [](const auto& entry) { return entry.first.starts_with("STOKER_"); });
+  // Through a pipe Python keeps its output back: the log would stand still for minutes.
+  if (variable(base, "PYTHONUNBUFFERED").empty()) set_variable(base, "PYTHONUNBUFFERED", "1");
+  if (job.environment.venv) {
+    const std::string path = variable(base, "PATH");
+    set_variable(base, "PATH", (*job.environment.venv / "bin").string() + (path.empty() ? "" : ":" + path));
+    set_variable(base, "VIRTUAL_ENV", job.environment.venv->string());
+    unset_variable(base, "PYTHONHOME");
+  }
+  for (const auto& [name, value] : job.environment.variables) set_variable(base, name, value);
+  return base;
+}
+
+Environment run_environment(Environment base, const RunPart& part) {
+  const auto absolute = [](const Path& path) {
+    return path.empty() ? "" : std::filesystem::absolute(path).string();
+  };
+  set_variable(base, "STOKER_RUN_ID", part.folder.id());
+  set_variable(base, "STOKER_RUN_DIR", absolute(part.folder.folder()));
+  set_variable(base, "STOKER_ATTEMPT_DIR", absolute(part.attempt.folder()));
+  set_variable(base, "STOKER_JOB", absolute(part.attempt.job()));
+  set_variable(base, "STOKER_CHECKPOINT_DIR", absolute(part.checkpoints));
+  set_variable(base, "STOKER_RESUME", absolute(part.resume));
+  set_variable(base, "STOKER_DEADLINE", part.deadline ? format("{:.0f}", *part.deadline) : "");
+  for (const auto& [name, source] : part.job.data) {
+    std::string upper = name;
+    std::transform(upper.begin(), upper.end(), upper.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+    set_variable(base, "STOKER_DATA_" + upper, source.source.string());
+  }
+  return base;
+}
+
+}  // namespace stoker::launch

@@ -1,0 +1,193 @@
+// A run comes into being so:
+//   1. everything that can be refused is refused (prepare)
+//   2. the run folder, run.json inside                          <- the run exists from here on
+//   3. attempts/<n>/ by mkdir, the effective job.yaml inside
+//   4. the supervisor's first event, then the ranks; the capsule is written beside them
+//   5. the supervisor's last event, with the outcome
+// A crash after 2 leaves a run without attempt, one after 4 a run whose supervisor is gone: both are seen for
+// what they are.
+#include "launch/run.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/version.h"
+#include "checkpoint/catalog.h"
+#include "launch/environment.h"
+#include "rank/capsule/facts.h"
+#include "rank/group/group.h"
+#include "record/capsule.h"
+#include "record/state.h"
+
+namespace stoker::launch {
+namespace {
+
+std::string user_name() {
+  const passwd* entry = ::getpwuid(::getuid());
+  return entry == nullptr ? std::to_string(::getuid()) : entry->pw_name;
+}
+
+Result<std::vector<std::string>> rank_command(const Request& request) {
+  if (request.job.command) return request.job.command->arguments;
+  const Path trainer = request.stoker.parent_path() / "stoker-train";
+  if (::access(trainer.c_str(), X_OK) != 0) {
+    return not_found("stoker-train: not beside the command in {}", trainer.parent_path())
+        .cure("script/build");
+  }
+  return std::vector<std::string>{trainer.string()};
+}
+
+Result<record::RunFolder> make_folder(const Request& request, const Prepared& prepared,
+                                      const std::string& yaml) {
+  const job::Job& job = request.job;
+  record::RunDescription what;
+  what.name = job.name;
+  what.git = rank::short_commit(job.working_directory);
+  what.command = prepared.command;
+  what.job_file = request.job_file;
+  what.working_directory = job.working_directory;
+  what.typed = request.typed;
+  what.world_size = prepared.plan.world_size().value;
+  what.hosts = prepared.plan.hosts;
+  what.user = user_name();
+  what.stoker_version = version();
+  what.scheduler_job = prepared.plan.scheduler_job;
+  what.params.assign(job.params.begin(), job.params.end());
+  return record::RunFolder::create(job.record.directory, what, yaml);
+}
+
+// Best effort: what of it cannot be written is absent, and every reader says so.
+void write_capsule(const Request& request, const rank::GroupOptions& group, const record::RunFolder& folder) {
+  (void)record::write_execution(folder, {rank::node_facts()});
+  (void)record::write_data(folder, rank::data_facts(request.job));
+  (void)record::write_code(folder,
+                           rank::code_facts(request.job.working_directory, request.job.record.directory));
+  const std::string interpreter = rank::interpreter_of(group.command, request.job.environment);
+  (void)record::write_environment(
+      folder, rank::environment_facts(interpreter, group.environment, request.job.working_directory));
+}
+
+std::optional<double> deadline_of(const job::Job& job, const rank::Plan& plan, double now) {
+  std::optional<double> deadline = plan.end_time;
+  if (job.resources.time) {
+    const double own = now + Seconds(*job.resources.time).count();
+    if (!deadline || own < *deadline) deadline = own;
+  }
+  return deadline;
+}
+
+// The step to go on from; empty when there is none yet.
+Result<Path> step_to_resume(const Path& checkpoints) {
+  if (!path_exists(checkpoints)) return Path();
+  auto step = checkpoint::latest_valid(checkpoints);
+  if (step.ok()) return std::move(*step);
+  if (step.error().code() == Code::not_found) {
+    // A folder that holds none is a start from nothing; one that holds only damaged ones is not.
+    OK_OR_RETURN(steps, checkpoint::step_folders(checkpoints));
+    if (steps.empty()) return Path();
+  }
+  return std::move(step).error();
+}
+
+void describe_checkpoint(const Path& checkpoints, RunResult* result) {
+  result->checkpoint = "no checkpoint yet";
+  const auto steps = checkpoint::list_steps(checkpoints, checkpoint::Depth::structure, RealClock().wall());
+  if (!steps.ok()) return;
+  for (const checkpoint::StepInfo& step : *steps) {
+    if (step.state == checkpoint::StepState::writing) continue;
+    const bool is_valid = step.state == checkpoint::StepState::valid;
+    result->checkpoint = format("last checkpoint: step {}, {}", step.step.value,
+                                is_valid ? "valid" : format("torn: {}", step.why));
+    result->can_resume = true;
+    return;
+  }
+}
+
+}  // namespace
+
+Path checkpoint_directory(const job::Job& job, const record::RunFolder& folder) {
+  return job.checkpoint.directory ? *job.checkpoint.directory / folder.id()
+                                  : std::filesystem::absolute(folder.folder()) / "checkpoints";
+}
+
+Result<Prepared> prepare(const Request& request) {
+  Prepared prepared;
+  OK_OR_RETURN(surroundings, rank::look_around());
+  OK_OR_RETURN(plan, rank::make_plan(request.job, surroundings));
+  prepared.plan = std::move(plan);
+  RETURN_IF_ERROR(check_places(request.job));
+  OK_OR_RETURN(command, rank_command(request));
+  prepared.command = std::move(command);
+  prepared.environment = inherited_environment(request.job, current_environment());
+  return prepared;
+}
+
+Result<RunResult> run(const Request& request, const Prepared& prepared, Observer& observer) {
+  const std::string yaml = to_yaml(request.job);
+  auto made =
+      request.resumed ? Result<record::RunFolder>(*request.resumed) : make_folder(request, prepared, yaml);
+  if (!made.ok()) return std::move(made).error();
+  const record::RunFolder& folder = *made;
+  const Path checkpoints = checkpoint_directory(request.job, folder);
+  Path resumed_from;
+  if (request.resumed) {
+    OK_OR_RETURN(step, step_to_resume(checkpoints));
+    resumed_from = step;
+  }
+  OK_OR_RETURN(attempt, folder.start_attempt(yaml));
+  // After this point the attempt exists: every way out leaves an ending in its events.
+  observer.run_exists(folder, attempt, resumed_from);
+
+  rank::GroupOptions group{.attempt = attempt};
+  group.plan = prepared.plan;
+  group.command = prepared.command;
+  if (request.job.train) {
+    group.command.insert(group.command.end(), {"--job", std::filesystem::absolute(attempt.job()).string()});
+  }
+  group.deadline = deadline_of(request.job, prepared.plan, unix_seconds(RealClock().wall()));
+  group.deadline_text = request.job.resources.time ? format("time {} is over (resources.time)",
+                                                            duration_text(*request.job.resources.time))
+                                                   : "the allocation's time is over";
+  group.environment = run_environment(prepared.environment, {.job = request.job,
+                                                             .folder = folder,
+                                                             .attempt = attempt,
+                                                             .checkpoints = checkpoints,
+                                                             .resume = resumed_from,
+                                                             .deadline = group.deadline});
+  group.working_directory = request.job.working_directory;
+  group.start.world_size = prepared.plan.world_size().value;
+  group.start.command = group.command;
+  group.start.resume = resumed_from;
+  group.start.scheduler_job = prepared.plan.scheduler_job;
+  group.timeouts = request.job.timeouts;
+  group.sample_every = request.job.record.sample_every;
+  group.stoker = request.stoker;
+  group.out_fd = request.out_fd;
+  group.err_fd = request.err_fd;
+  if (!request.resumed) group.beside = [&] { write_capsule(request, group, folder); };
+  OK_OR_RETURN(ending, rank::run_group(group));
+  RunResult result{.folder = folder, .attempt = attempt, .ending = std::move(ending)};
+  describe_checkpoint(checkpoints, &result);
+  return result;
+}
+
+Result<Request> resume_request(const record::RunFolder& folder, const std::vector<std::string>& settings) {
+  const record::RunState state = record::derive_state(folder);
+  if (state.state == record::State::running) {
+    return invalid("run {}: is still running", folder.id()).cure("stoker logs -f {}", folder.id());
+  }
+  if (state.state == record::State::done)
+    return invalid("run {}: is done, there is nothing to resume", folder.id());
+  job::LoadOptions options;
+  options.set = settings;
+  // The last attempt's job counts: what was changed for it was changed for good.
+  const auto last = folder.last_attempt();
+  OK_OR_RETURN(job, job::load(last.ok() && path_exists(last->job()) ? last->job() : folder.job(), options));
+  Request request{.job = std::move(job)};
+  request.job_file = folder.description().job_file;
+  request.resumed = folder;
+  return request;
+}
+
+}  // namespace stoker::launch

@@ -1,0 +1,74 @@
+"""What the tests of runs share: writing small jobs, finding the processes of a run, waiting for a moment."""
+
+import os
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+
+class Job:
+    """A job file whose ranks carry a mark in their environment, by which every process of the run can be found."""
+
+    def __init__(self, folder: Path, run: str, ranks: int = 2, more: str = ""):
+        self.mark = uuid.uuid4().hex
+        self.path = folder / "job.yaml"
+        self.folder = folder
+        self.path.write_text(
+            f"name: test\nrun: {run}\nresources: {{ranks_per_node: {ranks}}}\n"
+            f"environment: {{variables: {{TEST_MARK: '{self.mark}'}}}}\n{more}"
+        )
+
+    def processes(self) -> list[str]:
+        """Processes that carry the mark: "<pid> <name> <state>". Ended ones that nobody has reaped do not count."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                if self.mark.encode() not in (entry / "environ").read_bytes():
+                    continue
+                name, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(")")
+            except OSError:
+                continue
+            if rest.split()[0] != "Z":
+                found.append(f"{entry.name} {name} {rest.split()[0]}")
+        return found
+
+    def pid(self, rank: int, name: str) -> int | None:
+        """The process of that rank and name, once it is there."""
+        for line in self.processes():
+            pid, command, _ = line.rsplit(" ", 2)[0], *line.split(" ", 1)[1].rsplit(" ", 1)
+            number = int(pid.split()[0])
+            try:
+                environment = Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if command == name and f"RANK={rank}".encode() in environment:
+                return number
+        return None
+
+    def run_folder(self) -> Path:
+        (folder,) = (self.folder / "runs").iterdir()
+        return folder
+
+    def log(self, rank: int, attempt: int = 1) -> bytes:
+        """What the rank printed so far; nothing before there is a log."""
+        logs = list(self.folder.glob(f"runs/*/attempts/{attempt}/rank-{rank:04}.log"))
+        return logs[0].read_bytes() if logs else b""
+
+
+def wait_for(what: Callable[[], object], seconds: float = 20) -> object:
+    """The first true value of `what`; fails after `seconds`."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := what():
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"did not come within {seconds} s")
+
+
+def python(folder: Path, name: str, text: str) -> str:
+    """Writes a Python program and gives the `run:` value that starts it."""
+    (folder / name).write_text(text)
+    return f"{os.environ.get('PYTHON', 'python3')} {name}"

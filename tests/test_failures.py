@@ -1,0 +1,378 @@
+"""What goes wrong with a rank: named with host and place, everybody ended, the exit code kept, no process left."""
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from running import Job, python, wait_for
+
+HOST = socket.gethostname().split(".")[0]
+AFTER = r"left after [\d.]+ m?s"
+
+
+def finish(process, seconds: float = 20) -> tuple[int, list[str]]:
+    _, err = process.communicate(timeout=seconds)
+    return process.returncode, err.splitlines()
+
+
+def last_words(err: str) -> list[str]:
+    """The lines that Stoker says in the end: from the one that names a rank on."""
+    lines = err.splitlines()
+    start = max(i for i, line in enumerate(lines) if line.startswith("rank "))
+    return lines[start:]
+
+
+def test_a_rank_that_throws_is_named_with_its_last_words(stoker, tmp_path):
+    text = "import os, time\nif os.environ['RANK'] == '1':\n    raise ValueError('no such class: 11')\ntime.sleep(60)\n"
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    start = time.monotonic()
+    result = stoker("run", "job.yaml", code=1)
+    assert time.monotonic() - start < 10
+    words = last_words(result.err)
+    assert re.fullmatch(rf"rank 1 \({HOST}\) {AFTER}: exit code 1", words[0])
+    log = f"runs/{job.run_folder().name}/attempts/1/rank-0001.log"
+    assert words[1:] == [
+        f"  last words: ValueError: no such class: 11   ({log})",
+        "  rank 0 stopped; no checkpoint yet",
+    ]
+    assert not job.processes()
+
+
+def test_the_first_failing_ranks_own_code_is_returned(stoker, tmp_path):
+    # Rank 2 fails because of rank 1, a moment later and with another code.
+    job = Job(tmp_path, "{shell: 'case $RANK in 1) sleep 0.3; exit 7;; 2) sleep 0.32; exit 9;; esac; sleep 60'}", 4)
+    result = stoker("run", "job.yaml", code=7)
+    words = last_words(result.err)
+    assert re.fullmatch(rf"rank 1 \({HOST}\) {AFTER}: exit code 7", words[0])
+    assert words[1] in (
+        "  ranks 0, 3 stopped; rank 2 failed after it; no checkpoint yet",
+        "  ranks 0, 2, 3 stopped; no checkpoint yet",
+    )
+    assert not job.processes()
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGKILL, "SIGKILL"), (signal.SIGSEGV, "SIGSEGV")])
+def test_a_killed_rank_is_named_with_the_signal(stoker, tmp_path, number, name):
+    job = Job(tmp_path, "sleep 60")
+    process = stoker.start("run", "job.yaml")
+    os.kill(wait_for(lambda: job.pid(1, "sleep")), number)
+    code, err = finish(process, 10)
+    assert code == 128 + number
+    assert re.fullmatch(rf"rank 1 \({HOST}\) {AFTER}: killed by signal {int(number)} \({name}\)", err[1])
+    assert err[2] == "  rank 0 stopped; no checkpoint yet"
+    assert not job.processes()
+
+
+# A rank that tells its place as a trainer does, in backward of step 118 of epoch 3 (docs/formats/run.md#beacon).
+BEACON = (
+    "import os, struct, sys, time\n"
+    "rank = int(os.environ['RANK'])\n"
+    "with open(os.environ['STOKER_ATTEMPT_DIR'] + f'/rank-{rank:04}.beacon', 'wb') as f:\n"
+    "    block = struct.pack('<8sIIqQQQQqq', b'STKBEACN', 1, rank, os.getpid(), 2, 3 | 3 << 32, 118, 9, 0, 0)\n"
+    "    f.write(block.ljust(4096, b'\\0'))\n"
+)
+
+
+def test_the_place_in_the_training_is_named(stoker, tmp_path):
+    job = Job(tmp_path, python(tmp_path, "p.py", BEACON + "if rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(60)\n"))
+    result = stoker("run", "job.yaml", code=137)
+    assert last_words(result.err)[0] == (
+        f"rank 1 ({HOST}) left at epoch 3 step 118, phase backward: killed by signal 9 (SIGKILL)"
+    )
+    events = [json.loads(line) for line in (job.run_folder() / "attempts/1/events-node-0000.jsonl").open()]
+    (ended,) = (e for e in events if e["kind"] == "rank_ended" and e["rank"] == 1)
+    assert (ended["phase"], ended["epoch"], ended["step"], ended["signal"]) == ("backward", 3, 118, 9)
+
+
+def test_a_silent_rank_is_named_before_it_is_ended(stoker, tmp_path):
+    job = Job(tmp_path, python(tmp_path, "p.py", BEACON + "time.sleep(60)\n"), 1, more="timeouts: {stall: 12s}\n")
+    result = stoker("run", "job.yaml", code=1, timeout=30)
+    place = "at epoch 3 step 118, phase backward"
+    lines = result.err.splitlines()
+    assert re.fullmatch(
+        rf"rank 0 \({HOST}\) is silent since 1\d s {place}: no step, no CPU time; "
+        r"the run ends after 12 s \(timeouts.stall\)",
+        lines[1],
+    )
+    assert re.fullmatch(rf"rank 0 \({HOST}\) made no progress for 1\d s {place} \(timeouts.stall\)", lines[2])
+    assert not job.processes()
+
+
+def test_a_stopped_rank_is_named_within_10_s_and_the_run_ends(stoker, tmp_path):
+    job = Job(tmp_path, "sleep 60")
+    process = stoker.start("run", "job.yaml")
+    os.kill(wait_for(lambda: job.pid(1, "sleep")), signal.SIGSTOP)
+    start = time.monotonic()
+    code, err = finish(process, 20)
+    assert time.monotonic() - start < 10
+    assert code == 1
+    who = rf"rank 1 \({HOST}\)"
+    assert re.fullmatch(
+        rf"{who} is stopped by a signal \(state T\) since [\d.]+ s; the run ends after 5.0 s \(timeouts.stopped\)", err[1]
+    )
+    assert re.fullmatch(rf"{who} was stopped by a signal \(state T\) for [\d.]+ s \(timeouts.stopped\)", err[2])
+    assert err[3] == "  rank 0 stopped; no checkpoint yet"
+    assert not job.processes()
+
+
+def test_a_stopped_rank_may_go_on(stoker, tmp_path):
+    job = Job(tmp_path, "sleep 8", more="timeouts: {stopped: 1m}\n")
+    process = stoker.start("run", "job.yaml")
+    pid = wait_for(lambda: job.pid(1, "sleep"))
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(5)
+    os.kill(pid, signal.SIGCONT)
+    code, err = finish(process)
+    assert code == 0
+    assert err[2] == f"rank 1 ({HOST}) goes on"
+
+
+def test_a_rank_whose_own_supervisor_is_killed_is_named_and_leaves_nothing(stoker, tmp_path):
+    job = Job(tmp_path, "{shell: 'setsid sleep 61 & sleep 60'}")
+    process = stoker.start("run", "job.yaml")
+    pid = wait_for(lambda: job.pid(1, "sleep"))
+    parents = []
+    while (comm := Path(f"/proc/{pid}/comm").read_text().strip()) != "stoker":
+        parents.append(comm)
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(pid, signal.SIGKILL)
+    code, err = finish(process)
+    assert code == 137
+    assert err[1] == f"rank 1 ({HOST}) was lost: its `stoker rank` was killed by signal 9 (SIGKILL)"
+    assert not job.processes()
+
+
+def test_a_command_that_is_not_there_never_started(stoker, tmp_path):
+    job = Job(tmp_path, "no-such-command --lr 1", 1)
+    result = stoker("run", "job.yaml", code=127)
+    assert last_words(result.err) == [
+        f"rank 0 ({HOST}) never started: no-such-command: no such command in PATH",
+        "  no checkpoint yet",
+    ]
+    assert not job.processes()
+
+
+def test_a_command_that_cannot_be_executed_never_started(stoker, tmp_path):
+    (tmp_path / "plain").write_text("not a program")
+    (tmp_path / "noexec").write_text("#!/nowhere/python\n")
+    (tmp_path / "noexec").chmod(0o755)
+    Job(tmp_path, "./plain", 1)
+    result = stoker("run", "job.yaml", code=126)
+    assert last_words(result.err)[0] == f"rank 0 ({HOST}) never started: ./plain: permission denied"
+    Job(tmp_path, "./noexec", 1)
+    result = stoker("run", "job.yaml", code=127)
+    assert last_words(result.err)[0] == f"rank 0 ({HOST}) never started: ./noexec: no such file or directory"
+
+
+def test_a_rank_that_does_not_come_is_named(stoker, tmp_path):
+    # A stand-in for an srun that starts one task of two.
+    srun = tmp_path / "bin/srun"
+    srun.parent.mkdir()
+    srun.write_text(
+        "#!/bin/bash\nwhile [ \"${1#--}\" != \"$1\" ]; do shift; done\n"
+        "SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2 exec \"$@\"\n"
+    )
+    srun.chmod(0o755)
+    job = Job(tmp_path, "sleep 60", more="timeouts: {start: 1s, grace: 1s}\n")
+    allocation = {"PATH": f"{srun.parent}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[17]"}
+    result = stoker("run", "job.yaml", code=3, env=allocation, timeout=20)
+    words = last_words(result.err)
+    assert words[0] == "rank 1 (n17) did not come within 1.0 s (timeouts.start)"
+    assert not job.processes()
+
+
+def test_worlds_of_one_are_refused(stoker, tmp_path):
+    # An srun that was told nothing about tasks: each believes to be alone.
+    srun = tmp_path / "bin/srun"
+    srun.parent.mkdir()
+    srun.write_text(
+        "#!/bin/bash\nwhile [ \"${1#--}\" != \"$1\" ]; do shift; done\nexport SLURM_PROCID=0 SLURM_NTASKS=1\n"
+        "\"$@\" & \"$@\" & wait\n"
+    )
+    srun.chmod(0o755)
+    job = Job(tmp_path, "sleep 60")
+    allocation = {"PATH": f"{srun.parent}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1"}
+    result = stoker("run", "job.yaml", code=2, env=allocation, timeout=20)
+    words = last_words(result.err)
+    assert re.fullmatch(rf"rank 0 \({HOST}, process \d+\): is in a world of 1, this run has 2", words[0])
+    assert words[1] == "  try: start all ranks by one `stoker run`, not each by its own"
+    assert not job.processes()
+
+
+def test_a_daemon_that_a_rank_leaves_is_named_and_ended(stoker, tmp_path):
+    text = (
+        "import os, time\n"
+        "if os.environ['RANK'] == '1' and os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        time.sleep(600)\n"
+        "    os._exit(0)\n"
+        "time.sleep(0.3)\n"
+    )
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    result = stoker("run", "job.yaml", code=0, timeout=20)
+    assert re.search(
+        rf"^rank 1 \({HOST}\) left processes behind, ended now: python3\S* \(process \d+\)$", result.err, re.M
+    )
+    assert not job.processes()
+
+
+def test_a_stubborn_rank_is_killed_after_the_grace_time(stoker, tmp_path):
+    text = (
+        "import os, signal, subprocess, sys, time\n"
+        "for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_IGN)\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    subprocess.Popen(['setsid', 'sleep', '600'])\n"
+        "    print('up', flush=True)\n"
+        "    time.sleep(600)\n"
+        "time.sleep(0.5)\n"
+        "sys.exit(5)\n"
+    )
+    job = Job(tmp_path, python(tmp_path, "p.py", text), more="timeouts: {grace: 2s}\n")
+    start = time.monotonic()
+    stoker("run", "job.yaml", code=5)
+    assert 2 < time.monotonic() - start < 8
+    assert not job.processes()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_an_interrupt_reaches_the_ranks_and_decides_the_code(stoker, tmp_path, number, code):
+    text = (
+        "import os, signal, sys, time\n"
+        "def end(number, frame):\n"
+        "    print('got', number, flush=True)\n"
+        "    sys.exit(0)\n"
+        f"signal.signal({int(number)}, end)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: b"ready" in job.log(0) and b"ready" in job.log(1))
+    process.send_signal(number)
+    ended, err = finish(process)
+    assert ended == code
+    assert err[1] == f"interrupted by {number.name}"
+    assert err[2] == "  ranks 0, 1 stopped; no checkpoint yet"
+    assert b"got %d" % number in job.log(0) and b"got %d" % number in job.log(1)
+    events = (job.run_folder() / "attempts/1/events-node-0000.jsonl").read_text()
+    assert json.loads(events.splitlines()[-1])["outcome"] == "stopped"
+    assert not job.processes()
+
+
+def test_a_second_interrupt_kills_at_once(stoker, tmp_path):
+    text = "import signal, time\nsignal.signal(2, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(60)\n"
+    job = Job(tmp_path, python(tmp_path, "p.py", text), more="timeouts: {grace: 1m}\n")
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: b"ready" in job.log(0) and b"ready" in job.log(1))
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    code, _ = finish(process, 5)
+    assert code == 130
+    assert not job.processes()
+
+
+def test_the_run_killed_outright_takes_its_ranks_along(stoker, tmp_path):
+    job = Job(tmp_path, "{shell: 'setsid sleep 61 & sleep 60'}", more="timeouts: {grace: 1s}\n")
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: job.pid(0, "sleep") and job.pid(1, "sleep"))
+    process.kill()
+    process.wait()
+    wait_for(lambda: not job.processes(), 10)
+    states = json.loads(stoker("status", "last", "--json", code=0).out)["runs"]
+    assert states[0]["state"] == "lost"
+
+
+def test_stop_after_a_checkpoint_is_passed_on_and_understood(stoker, tmp_path):
+    text = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: sys.exit(75))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: b"ready" in job.log(0) and b"ready" in job.log(1))
+    process.send_signal(signal.SIGUSR1)
+    code, err = finish(process)
+    assert code == 75
+    assert err[1:] == ["stopped after a checkpoint", "  no checkpoint yet", "  try: stoker resume last"]
+    assert json.loads(stoker("status", "last", "--json").out)["runs"][0]["state"] == "stopped"
+
+
+def test_stop_after_a_checkpoint_does_not_kill_what_cannot_do_it(stoker, tmp_path):
+    job = Job(tmp_path, "sleep 2", 1)
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: job.pid(0, "sleep"))
+    process.send_signal(signal.SIGUSR1)
+    assert finish(process)[0] == 0
+
+
+def test_a_rank_that_makes_no_progress_is_ended_after_the_setting(stoker, tmp_path):
+    job = Job(tmp_path, "sleep 60", 1, more="timeouts: {stall: 3s}\n")
+    result = stoker("run", "job.yaml", code=1, timeout=20)
+    assert re.fullmatch(
+        rf"rank 0 \({HOST}\) made no progress for [\d.]+ s \(timeouts.stall\)", last_words(result.err)[0]
+    )
+    assert not job.processes()
+
+
+def test_a_rank_that_computes_is_not_silent(stoker, tmp_path):
+    text = "import time\nend = time.time() + 5\nwhile time.time() < end: pass\n"
+    Job(tmp_path, python(tmp_path, "p.py", text), 1, more="timeouts: {stall: 2s}\n")
+    stoker("run", "job.yaml", code=0, timeout=30)
+
+
+def test_the_time_that_was_asked_for_ends_the_run(stoker, tmp_path):
+    job = Job(tmp_path, "sleep 60")
+    result = stoker("run", "job.yaml", "--set", "resources.time=2s", code=1, timeout=20)
+    assert result.err.splitlines()[1:] == [
+        "time 2s is over (resources.time)",
+        "  ranks 0, 1 stopped; no checkpoint yet",
+        "  try: stoker resume last",
+    ]
+    assert not job.processes()
+
+
+@pytest.mark.needs("mount")
+def test_a_full_disk_under_the_log_loses_output_not_the_run(stoker, tmp_path, tmpfs):
+    disk = tmpfs("1M")
+    text = "import sys\nfor _ in range(4000):\n    sys.stdout.write('z' * 999 + '\\n')\n"
+    Job(tmp_path, python(tmp_path, "p.py", text), 1, more=f"record: {{directory: {disk}}}\n")
+    result = stoker("run", "job.yaml", code=0)
+    assert result.out.count("\n") == 4000
+    assert re.search(
+        rf"^rank 0 \({HOST}\): \S+/rank-0000.log: no space left on device; [\d.]+ MB of output are missing there$",
+        result.err,
+        re.M,
+    )
+
+
+@pytest.mark.needs("root")
+def test_a_folder_that_may_not_be_written_is_named(stoker, open_folder):
+    job = Job(open_folder, "'true'", 1)
+    (open_folder / "runs").mkdir(mode=0o755)
+    result = stoker("run", "job.yaml", code=2, cwd=open_folder, user=65534)
+    assert re.fullmatch(rf"{open_folder}/runs/\S+: permission denied\n", result.err)
+    assert not job.processes()
+
+
+@pytest.mark.needs("mount")
+def test_a_disk_too_full_for_a_run_leaves_no_run(stoker, tmp_path, tmpfs):
+    disk = tmpfs("1M")
+    with suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
+        while filler.write(b"0" * 4096):
+            pass
+    Job(tmp_path, "'true'", 1, more=f"record: {{directory: {disk}/runs}}\n")
+    result = stoker("run", "job.yaml", code=1)
+    assert "no space left on device" in result.err
+    listed = json.loads(stoker("status", "--runs", disk / "runs", "--json", code=0).out)["runs"]
+    assert all(run["state"] == "damaged" for run in listed)

@@ -1,0 +1,359 @@
+"""`stoker run`, `stoker resume` and `stoker rank`: what ranks find, what becomes of their output, what is recorded."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+from running import Job, python, wait_for
+
+HOST = socket.gethostname().split(".")[0]
+
+
+def environment_of(job: Job, rank: int) -> dict[str, str]:
+    lines = job.log(rank).decode().split("\n")
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def test_ranks_find_the_contract_in_their_environment(stoker, tmp_path):
+    job = Job(tmp_path, "env", ranks=2)
+    stoker("run", "job.yaml", code=0, env={"RANK": "9", "TORCHELASTIC_RUN_ID": "x", "OMP_NUM_THREADS": None})
+    folder = job.run_folder()
+    for rank in (0, 1):
+        found = environment_of(job, rank)
+        assert found["RANK"] == found["LOCAL_RANK"] == str(rank)
+        assert found["WORLD_SIZE"] == found["LOCAL_WORLD_SIZE"] == "2"
+        assert found["NODE_RANK"] == "0"
+        assert found["MASTER_ADDR"] == "127.0.0.1"
+        assert int(found["MASTER_PORT"]) >= 1024
+        assert found["OMP_NUM_THREADS"] == str(max(1, len(os.sched_getaffinity(0)) // 2))
+        assert found["STOKER_RUN_ID"] == folder.name
+        assert found["STOKER_RUN_DIR"] == str(folder)
+        assert found["STOKER_ATTEMPT_DIR"] == str(folder / "attempts/1")
+        assert found["STOKER_JOB"] == str(folder / "attempts/1/job.yaml")
+        assert found["STOKER_CHECKPOINT_DIR"] == str(folder / "checkpoints")
+        assert found["STOKER_RESUME"] == found["STOKER_DEADLINE"] == ""
+        assert not {"STOKER_WORLD", "STOKER_PLACE", "TORCHELASTIC_RUN_ID"} & found.keys()
+    assert environment_of(job, 0)["MASTER_PORT"] == environment_of(job, 1)["MASTER_PORT"]
+
+
+def test_the_users_own_number_of_threads_is_kept(stoker, tmp_path):
+    job = Job(tmp_path, "env", ranks=1)
+    stoker("run", "job.yaml", code=0, env={"OMP_NUM_THREADS": "3"})
+    assert environment_of(job, 0)["OMP_NUM_THREADS"] == "3"
+
+
+def test_data_and_deadline_reach_the_ranks(stoker, tmp_path):
+    (tmp_path / "set").mkdir()
+    job = Job(tmp_path, "env", ranks=1, more="data: {train: {source: set}}\n")
+    before = time.time()
+    stoker("run", "job.yaml", "--set", "resources.time=1h", code=0)
+    found = environment_of(job, 0)
+    assert found["STOKER_DATA_TRAIN"] == str(tmp_path / "set")
+    assert before + 3590 < int(found["STOKER_DEADLINE"]) < time.time() + 3610
+
+
+def test_rank_0_is_streamed_as_it_is_and_others_are_marked(stoker, tmp_path):
+    job = Job(tmp_path, "{shell: 'printf \"out $RANK\\n\"; printf \"err $RANK\\n\" >&2'}", ranks=3)
+    result = stoker("run", "job.yaml", code=0)
+    assert sorted(result.out.splitlines()) == ["[1] out 1", "[2] out 2", "out 0"]
+    errors = result.err.splitlines()
+    assert errors[0] == f"run {job.run_folder().name}   in runs/"
+    assert sorted(errors[1:]) == ["[1] err 1", "[2] err 2", "err 0"]
+    assert sorted(job.log(2).splitlines()) == [b"err 2", b"out 2"]
+
+
+def test_output_without_a_line_end_and_with_any_bytes_arrives(stoker, tmp_path):
+    program = python(
+        tmp_path, "p.py", "import os\nos.write(1, bytes(range(256)) * 8 + b'\\nend ' + os.environ['RANK'].encode())\n"
+    )
+    job = Job(tmp_path, program)
+    process = stoker.start("run", "job.yaml", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    out = process.stdout.buffer.read()
+    assert process.wait() == 0
+    for rank in (0, 1):
+        assert job.log(rank) == bytes(range(256)) * 8 + b"\nend " + str(rank).encode()
+    assert b"end 0" in out
+    assert b"[1] end 1\n" in out
+
+
+def test_progress_bars_and_endless_lines_of_other_ranks_stay_readable(stoker, tmp_path):
+    text = "import os, sys\nif os.environ['RANK'] == '1':\n    print('10 %\\r50 %\\rdone')\n    print('x' * 200_000)\n"
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    lines = stoker("run", "job.yaml", code=0).out.splitlines()
+    assert lines[0] == "[1] done"
+    assert all(line.startswith("[1] x") and len(line) <= 65540 for line in lines[1:])
+    assert sum(len(line) - 4 for line in lines[1:]) == 200_000
+    assert job.log(1) == b"10 %\r50 %\rdone\n" + b"x" * 200_000 + b"\n"
+
+
+def test_20_mb_from_each_rank_lose_nothing(stoker, tmp_path):
+    text = "import os, sys\nline = (os.environ['RANK'] * 99 + '\\n').encode()\nfor _ in range(200):\n"
+    text += "    sys.stdout.buffer.write(line * 1000)\n    sys.stderr.buffer.write(line)\n"
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    with open(tmp_path / "out", "wb") as out:
+        process = stoker.start("run", "job.yaml", stdout=out, stderr=subprocess.DEVNULL)
+        assert process.wait(timeout=120) == 0
+    seen = (tmp_path / "out").read_bytes().split(b"\n")
+    assert sum(line == b"0" * 99 for line in seen) == 200_000
+    assert sum(line == b"[1] " + b"1" * 99 for line in seen) == 200_000
+    assert len(job.log(0)) == len(job.log(1)) == 200_200 * 100
+
+
+def test_a_reader_that_stands_still_does_not_hold_the_run_up(stoker, tmp_path):
+    text = "import sys\nfor _ in range(3000):\n    sys.stdout.write('y' * 999 + '\\n')\n"
+    job = Job(tmp_path, python(tmp_path, "p.py", text), ranks=1)
+    process = stoker.start("run", "job.yaml", stderr=subprocess.DEVNULL)
+    assert process.wait(timeout=60) == 0  # nobody reads its output
+    assert len(job.log(0)) == 3_000_000
+
+
+def test_a_reader_that_leaves_does_not_end_the_run(stoker, tmp_path):
+    text = "import time\nfor i in range(20):\n    print('line', i, flush=True)\n    time.sleep(0.05)\n"
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    command = f"{stoker.path} run job.yaml 2>err | head -1; echo ${{PIPESTATUS[0]}}"
+    shell = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert shell.stdout.splitlines()[1] == "0"
+    assert job.log(1).count(b"\n") == 20
+
+
+def test_no_terminal_no_input_no_home(stoker, tmp_path):
+    Job(tmp_path, "cat", ranks=1)
+    process = stoker.start("run", "job.yaml", stdin=None, env={"HOME": None, "TERM": None})
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "")
+    assert err.startswith("run 20")
+
+
+def test_arguments_arrive_one_by_one_whatever_is_in_them(stoker, tmp_path):
+    program = "import json, sys\nprint(json.dumps(sys.argv[1:]))\n"
+    (tmp_path / "p.py").write_text(program)
+    run = json.dumps("python3 p.py 'two words' 'a\nb' 'naïve ☃' '$HOME' \"it's\" ''")
+    Job(tmp_path, run, ranks=1)
+    assert json.loads(stoker("run", "job.yaml", code=0).out) == ["two words", "a\nb", "naïve ☃", "$HOME", "it's", ""]
+
+
+def test_the_capsule_is_whole_when_the_run_ends(stoker, tmp_path):
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=tmp_path, check=True,
+                       capture_output=True)
+
+    program = python(tmp_path, "p.py", "print('hi')\n")
+    job = Job(tmp_path, program, ranks=1)
+    git("init", "-q")
+    git("add", "p.py")
+    git("commit", "-qm", "one")
+    (tmp_path / "p.py").write_text("print('changed')\n")
+    stoker("run", "job.yaml", code=0, env={"MY_TOKEN": "hush", "MY_URL": "https://me:hush@example.org/x"})
+    capsule = job.run_folder() / "capsule"
+    code = json.loads((capsule / "code.json").read_text())
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, text=True).stdout.strip()
+    assert code["commit"] == commit
+    assert f"_{commit[:7]}_test_" in job.run_folder().name
+    assert "+print('changed')" in (capsule / "code.diff").read_text()
+    assert code["untracked"] == ["job.yaml"]  # the run's own folder is not code
+    assert "pytest==" in (capsule / "packages.txt").read_text()
+    environment = (capsule / "environment.json").read_text()
+    assert "hush" not in environment and "MY_TOKEN" in environment
+    execution = json.loads((capsule / "execution.json").read_text())
+    assert HOST in json.dumps(execution)
+    assert (capsule / "data.json").exists()
+
+
+def test_the_dry_run_shows_the_plan_and_writes_nothing(stoker, tmp_path):
+    Job(tmp_path, "python train.py --lr 0.1", ranks=3)
+    result = stoker("run", "job.yaml", "--dry-run", code=0)
+    assert result.out == (
+        "would run test, in runs/\n"
+        "  ranks    3 ranks on this machine\n"
+        "  command  python train.py --lr 0.1\n"
+        f"  folder   {tmp_path}\n"
+    )
+    assert json.loads(stoker("run", "job.yaml", "--dry-run", "--json", code=0).out)["world_size"] == 3
+    assert not (tmp_path / "runs").exists()
+
+
+def test_json_is_one_value_and_the_ranks_output_stays_out_of_it(stoker, tmp_path):
+    job = Job(tmp_path, "{shell: 'echo hello; test $RANK = 0 || exit 7'}")
+    result = stoker("run", "job.yaml", "--json", code=7)
+    value = json.loads(result.out)
+    assert value["run"] == job.run_folder().name
+    assert (value["state"], value["exit_code"], value["first_rank"], value["attempt"]) == ("failed", 7, 1, 1)
+    assert "hello" in result.err
+
+
+def test_set_lays_a_value_over_the_job(stoker, tmp_path):
+    job = Job(tmp_path, "env", ranks=1)
+    stoker("run", "job.yaml", "--set", "resources.ranks_per_node=2", code=0)
+    assert environment_of(job, 1)["WORLD_SIZE"] == "2"
+
+
+def test_events_tell_the_whole_story(stoker, tmp_path):
+    job = Job(tmp_path, "{shell: 'sleep 0.2; exit $RANK'}")
+    stoker("run", "job.yaml", code=1)
+    lines = (job.run_folder() / "attempts/1/events-node-0000.jsonl").read_text().splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert kinds[0] == "attempt_started" and kinds[-1] == "attempt_ended"
+    assert kinds.count("rank_started") == kinds.count("rank_ended") == 2
+    assert json.loads(lines[-1])["exit_code"] == 1
+
+
+def test_resume_is_the_next_attempt_of_the_same_run(stoker, tmp_path):
+    job = Job(tmp_path, "{shell: 'echo attempt dir $STOKER_ATTEMPT_DIR; test -e ok'}", ranks=1)
+    first = stoker("run", "job.yaml", code=1)
+    assert "try: stoker resume" not in first.err  # nothing to go on from
+    (tmp_path / "ok").touch()
+    again = stoker("resume", "last", code=0)
+    assert again.err == f"run {job.run_folder().name}   attempt 2, from the start: there is no checkpoint yet\n"
+    assert job.log(0, attempt=2).decode().strip().endswith("/attempts/2")
+    done = stoker("resume", "last", code=2)
+    assert done.err == f"run {job.run_folder().name}: is done, there is nothing to resume\n"
+
+
+def test_a_running_run_is_not_resumed(stoker, tmp_path):
+    job = Job(tmp_path, "sleep 60", ranks=1)
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: job.pid(0, "sleep"))
+    name = job.run_folder().name
+    refused = stoker("resume", name, code=2)
+    assert refused.err == f"run {name}: is still running\n  try: stoker logs -f {name}\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 143
+
+
+def test_two_runs_at_once_do_not_share_a_port(stoker, tmp_path):
+    Job(tmp_path, "{shell: 'echo port $MASTER_PORT; sleep 1'}", ranks=1)
+    processes = [stoker.start("run", "job.yaml") for _ in range(4)]
+    ports = {process.communicate(timeout=30)[0] for process in processes}
+    assert len(ports) == 4
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_named(stoker, tmp_path):
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        job = Job(tmp_path, "'true'")
+        result = stoker("run", "job.yaml", code=3, env={"MASTER_PORT": str(port)})
+        # A port that an outer run left in the environment is nobody's wish.
+        stoker("run", "job.yaml", code=0, env={"MASTER_PORT": str(port), "RANK": "0"})
+    lines = result.err.splitlines()
+    assert re.fullmatch(
+        rf"rank 0 \({HOST}, process \d+\): port {port}: taken by another program on this host", lines[1]
+    )
+    assert lines[2] == "  no checkpoint yet"
+    assert not job.processes()
+
+
+def test_pytorch_ranks_meet_at_the_port_that_is_kept_for_them(stoker, tmp_path):
+    # PyTorch's store listens with SO_REUSEADDR, which is what the reservation makes way for.
+    text = (
+        "import os, socket, time\n"
+        "port = int(os.environ['MASTER_PORT'])\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+        "    s.bind(('', port)); s.listen(); s.accept()[0].sendall(b'met')\n"
+        "else:\n"
+        "    for _ in range(100):\n"
+        "        try:\n"
+        "            print(socket.create_connection((os.environ['MASTER_ADDR'], port)).recv(9).decode()); break\n"
+        "        except OSError: time.sleep(0.05)\n"
+    )
+    Job(tmp_path, python(tmp_path, "p.py", text))
+    assert stoker("run", "job.yaml", code=0).out == "[1] met\n"
+
+
+def test_what_cannot_run_is_refused_before_anything_is_written(stoker, tmp_path):
+    job = Job(tmp_path, "'true'")
+    assert stoker("run", "job.yaml", "--set", "resources.nodes=2", code=2).err == (
+        "resources.nodes: 2 asked for, 1 here (no Slurm allocation)\n  try: stoker run --set resources.nodes=1\n"
+    )
+    text = job.path.read_text()
+    job.path.write_text(text + "data: {train: {source: nowhere}}\n")
+    assert stoker("run", "job.yaml", code=1).err == (
+        f"data.train.source: {tmp_path}/nowhere: no such folder\n"
+        f"  try: stoker data pack FOLDER {tmp_path}/nowhere\n"
+    )
+    job.path.write_text(text.replace("{variables", "{venv: nowhere, variables"))
+    assert stoker("run", "job.yaml", code=1).err == (
+        f"environment.venv: {tmp_path}/nowhere: no virtual environment (no bin/python)\n"
+        f"  try: python3 -m venv {tmp_path}/nowhere\n"
+    )
+    zero = stoker("run", "job.yaml", "--set", "resources.ranks_per_node=0", code=2)
+    assert "resources.ranks_per_node" in zero.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_srun_may_not_start_the_run_once_per_task(stoker, tmp_path):
+    Job(tmp_path, "'true'")
+    step = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1"}
+    assert stoker("run", "job.yaml", code=2, env=step).err == (
+        "run: srun started it 4 times, each would be a run of its own (SLURM_STEP_NUM_TASKS)\n"
+        "  try: stoker run JOB without srun: it starts one rank per task itself\n"
+    )
+
+
+def test_rank_alone_says_what_starts_it(stoker):
+    assert stoker("rank", "--", "true", code=2).err == (
+        "rank: there is no run to join (STOKER_WORLD)\n  try: stoker run JOB, which starts the ranks\n"
+    )
+    assert stoker("rank", code=2).err == "rank: no command after --\n  try: stoker run JOB\n"
+
+
+def test_inside_an_allocation_srun_starts_one_rank_per_task(stoker, tmp_path):
+    # A stand-in for srun: starts the tasks with the variables that Slurm gives them, on this machine.
+    srun = tmp_path / "bin/srun"
+    srun.parent.mkdir()
+    srun.write_text(
+        "#!/usr/bin/env python3\n"
+        "import os, subprocess, sys\n"
+        "words = sys.argv[1:]\n"
+        "options = dict(w[2:].partition('=')[::2] for w in words if w.startswith('--') and w != '--')\n"
+        "n = int(options['ntasks'])\n"
+        "command = words[[i for i, w in enumerate(words) if not w.startswith('--')][0]:]\n"
+        "assert 'SLURM_CPU_BIND' not in os.environ\n"
+        "tasks = [subprocess.Popen(command, env=os.environ | {'SLURM_PROCID': str(i), 'SLURM_LOCALID': str(i),\n"
+        "         'SLURM_NODEID': '0', 'SLURM_STEP_NUM_TASKS': str(n), 'SLURM_STEP_TASKS_PER_NODE': str(n)})\n"
+        "         for i in range(n)]\n"
+        "sys.exit(max(t.wait() for t in tasks))\n"
+    )
+    srun.chmod(0o755)
+    job = Job(tmp_path, "{shell: 'echo rank $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT; exit $((RANK * 7))'}")
+    allocation = {
+        "PATH": f"{srun.parent}:{os.environ['PATH']}",
+        "SLURM_JOB_ID": "4711",
+        "SLURM_JOB_NODELIST": HOST if re.fullmatch(r"[\w-]+", HOST) else "n1",
+        "SLURM_CPU_BIND": "quiet,mask_cpu:0x1",
+    }
+    result = stoker("run", "job.yaml", code=7, env=allocation)
+    port = environment_line(job.log(0))
+    assert f"rank 0 of 2 at 127.0.0.1:{port}" in result.out
+    assert f"[1] rank 1 of 2 at 127.0.0.1:{port}" in result.out
+    assert re.search(rf"rank 1 \({HOST}\) left after [\d.]+ m?s: exit code 7\n", result.err)
+    plan = json.loads(stoker("run", "job.yaml", "--dry-run", "--json", code=0, env=allocation).out)
+    assert plan["with_srun"] is True
+    assert not job.processes()
+
+
+def environment_line(log: bytes) -> str:
+    return log.decode().rpartition(":")[2].strip()
+
+
+def test_starting_and_ending_costs_next_to_nothing(stoker, tmp_path):
+    Job(tmp_path, "'true'")
+    times = []
+    for _ in range(5):
+        start = time.monotonic()
+        stoker("run", "job.yaml", code=0)
+        times.append(time.monotonic() - start)
+    # About 0.05 s on an idle machine; the bound leaves room for tests that run beside this one.
+    assert min(times) < 0.5
+
+
+@pytest.mark.parametrize("verb", ["run", "resume", "rank"])
+def test_unknown_flags_are_refused(stoker, verb):
+    assert stoker(verb, "--nonsense", code=2).err.startswith(f"{verb}: unknown option '--nonsense'")
