@@ -42,6 +42,8 @@ double changed_at(const Path& folder) {
 
 // Whose share of an abandoned folder is not there.
 std::string who_is_missing(const Path& folder) {
+  const auto note = read_file(folder / failed_name(Rank{0}), 1_MiB);
+  if (note.ok()) return std::string(parse_failure("given up", *note).message());
   const auto text = read_file(folder / kLeaseName, 64_KiB);
   if (!text.ok()) return "never finished (killed while writing)";
   const auto lease = parse_lease("lease", *text);

@@ -82,6 +82,7 @@ bool is_alive(const Lease& lease, WallTime now) {
 }
 
 bool is_pending_alive(const Path& folder, WallTime now) {
+  if (path_exists(folder / failed_name(Rank{0}))) return false;  // given up: nothing more comes
   for (const std::string_view name : {kLeaseName, kMakerLeaseName}) {
     const auto text = read_file(folder / name, 64_KiB);
     if (!text.ok()) continue;

@@ -32,8 +32,8 @@ Result<Lease> parse_lease(std::string_view subject, std::string_view text);
 /// until its lease is over.
 bool is_alive(const Lease& lease, WallTime now);
 
-/// The same of a pending folder. Without a readable lease (its writer died before or while writing it) the
-/// folder counts as alive for an hour from its last change.
+/// The same of a pending folder; one that rank 0 gave up is not alive. Without a readable lease (its writer
+/// died before or while writing it) the folder counts as alive for an hour from its last change.
 bool is_pending_alive(const Path& folder, WallTime now);
 
 }  // namespace stoker::checkpoint

@@ -226,16 +226,23 @@ Status PendingStep::await_outcome(const StopToken& stop) {
   return unavailable("rank 0 gave it up without saying why");
 }
 
+Status PendingStep::explain(const Status& error) const {
+  if (options_.rank.value == 0 || error.code() != Code::not_found) return error;
+  const Status reason = error_of(Rank{0});
+  return reason.ok() ? error : reason;
+}
+
 void PendingStep::give_up(const Status& error, const std::vector<ShardFile>& files) {
-  // Files first: on a full disk the message needs the space.
+  // The note first: a rank whose files vanish looks for it. On a full disk it fits only once the files are
+  // gone.
+  const Path note = pending_ / failed_name(options_.rank);
+  bool is_told = write_file(note, failure_text(error)).ok();
   for (const ShardFile& file : files) (void)remove_file(pending_ / file.path);
   if (options_.rank.value == 0) {
     for (const Part part : kParts) (void)remove_tree(pending_ / to_text(part));
   }
-  const Path note = pending_ / failed_name(options_.rank);
-  if (write_file(note, failure_text(error)).ok()) return;
-  // An empty note needs no block.
-  (void)File::create(note);
+  if (!is_told) is_told = write_file(note, failure_text(error)).ok();
+  if (!is_told) (void)File::create(note);  // an empty note needs no block
 }
 
 }  // namespace stoker::checkpoint

@@ -34,6 +34,9 @@ class PendingStep {
   Status publish(const Manifest& manifest);
   /// Ranks other than 0: waits until rank 0 has published the step or given it up.
   Status await_outcome(const StopToken& stop);
+  /// What to tell of an error of this rank: rank 0's reason when files vanished because rank 0 gave the step
+  /// up.
+  Status explain(const Status& error) const;
   /// After an error: tells the others, and removes this rank's files (rank 0: all files).
   void give_up(const Status& error, const std::vector<ShardFile>& files);
 

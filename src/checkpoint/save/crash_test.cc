@@ -150,7 +150,7 @@ TEST(DiskFull, leaves_the_previous_step_valid_and_says_so) {
   box.save_well(2, {1});
   const std::vector<Status> statuses = box.save(2, {2});
   EXPECT_EQ(statuses[0].code(), Code::no_space);
-  EXPECT_EQ(statuses[1].code(), Code::no_space);
+  EXPECT_EQ(statuses[1].code(), Code::no_space) << statuses[1].to_string();
   EXPECT_THAT(statuses[0].to_string(), testing::StartsWith("checkpoint step 2: "));
   EXPECT_THAT(statuses[0].to_string(), testing::HasSubstr(": no space left on device"));
   EXPECT_EQ(box.list(Depth::bytes), "1 valid");

@@ -190,7 +190,7 @@ class Saver::Impl {
     const MutexLock lock(mutex_);
     return !queue_.empty();
   }
-  // REQUIRES: nothing is being written.
+  // Removes what was given up. REQUIRES: every rank is past those steps, or has_been_read() was asked.
   void tidy() {
     for (const auto& [step, folder] : given_up_) {
       // Away first: a rank that is late would otherwise write into it while it is being removed.
@@ -199,8 +199,23 @@ class Saver::Impl {
     }
     given_up_.clear();
   }
+  // At the end no later step tells that the others have read why one was given up: each leaves a note of its
+  // own when it has. A folder that is not read in time stays, without data, for the next attempt to remove.
+  void tidy_what_was_read(Deadline deadline) {
+    for (const auto& [step, folder] : given_up_) {
+      while (!has_been_read(folder) && !deadline.passed()) RealClock().sleep(std::chrono::milliseconds(2));
+    }
+    std::erase_if(given_up_, [&](const auto& entry) { return !has_been_read(entry.second); });
+    tidy();
+  }
 
  private:
+  bool has_been_read(const Path& folder) const {
+    for (int r = 0; r < options_.world_size.value; ++r) {
+      if (!path_exists(folder / failed_name(Rank{r}))) return false;
+    }
+    return true;
+  }
   // Marks a slot as taken; waits while the writer has them all.
   Result<Slot*> free_slot() {
     const Deadline deadline = Deadline::after(options_.limit + std::chrono::seconds(5));
@@ -265,6 +280,7 @@ class Saver::Impl {
     if (opened.code() == Code::exists) return opened;
     Status status = opened.ok() ? write_share_and_commit(slot, pending, files, stop) : opened;
     if (status.ok()) return status;
+    status = pending.explain(status);
     pending.give_up(status, files);
     if (options_.rank.value == 0) given_up_.emplace_back(slot.step, pending.folder());
     return status;
@@ -351,7 +367,7 @@ Status Saver::wait(Deadline deadline) { return impl_->wait(deadline); }
 Status Saver::finish(Deadline deadline) {
   Status status = impl_->wait(deadline);
   impl_->end();
-  impl_->tidy();
+  impl_->tidy_what_was_read(Deadline::after(std::min<Duration>(deadline.left(), std::chrono::seconds(1))));
   return status;
 }
 
