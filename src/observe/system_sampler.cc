@@ -47,6 +47,8 @@ SystemSampler::SystemSampler(record::MetricWriter writer, std::vector<RankProces
 
 Result<SystemSampler> SystemSampler::create(const Path& file, std::vector<RankProcess> ranks,
                                             const SamplerOptions& options) {
+  std::sort(ranks.begin(), ranks.end(),
+            [](const RankProcess& a, const RankProcess& b) { return a.rank < b.rank; });
   GpuReader gpus = options.wants_gpus ? GpuReader::open() : GpuReader();
   const std::vector<std::string> names = column_names(ranks, gpus.names().size());
   const std::vector<std::string_view> views(names.begin(), names.end());

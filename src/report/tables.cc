@@ -52,7 +52,7 @@ std::string node_text(const record::NodeFacts& node) {
   if (node.memory_bytes > 0) text += ", " + rounded(ByteCount{node.memory_bytes});
   for (const std::string& gpu : node.gpus) text += ", " + printable(gpu);
   if (!node.system.empty()) text += ", " + printable(node.system);
-  if (!node.kernel.empty()) text += ", Linux " + printable(node.kernel);
+  if (!node.kernel.empty()) text += ", " + printable(node.kernel);
   return text;
 }
 
@@ -135,16 +135,20 @@ std::vector<std::string> run_again(const RunFacts& facts) {
                                               : "# go on from the last valid checkpoint");
     lines.push_back("stoker resume " + shell_quote(printable(facts.id)));
   }
+  // Absolute, because the first of the lines goes to another folder.
+  std::error_code error;
+  const Path absolute = std::filesystem::absolute(facts.folder, error).lexically_normal();
+  const Path folder = error ? facts.folder : absolute;
   lines.push_back("# the same from the start");
   if (!what.working_directory.empty())
     lines.push_back("cd " + shell_quote(printable(what.working_directory)));
   if (facts.capsule.code && !facts.capsule.code->commit.empty()) {
     lines.push_back("git checkout " + shell_quote(printable(facts.capsule.code->commit)));
     if (facts.capsule.code->dirty) {
-      lines.push_back("git apply " + shell_quote(printable((facts.folder / "capsule/code.diff").string())));
+      lines.push_back("git apply " + shell_quote(printable((folder / "capsule/code.diff").string())));
     }
   }
-  lines.push_back("stoker run " + shell_quote(printable((facts.folder / "job.yaml").string())));
+  lines.push_back("stoker run " + shell_quote(printable((folder / "job.yaml").string())));
   return lines;
 }
 
