@@ -15,7 +15,8 @@ from findings import Finding
 
 TIDY = "clang-tidy-19"
 PRESET = "libcxx"
-CACHE = Path("build/check-cache")
+# One for all checkouts of a person, as ccache has it.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stoker/tidy"
 
 
 @cache
