@@ -140,7 +140,7 @@ void Layers::add_text(const std::string& path, std::string_view text,
                       const std::shared_ptr<const Source>& source) {
   const KeyKind kind = schema_.find(path);
   const Origin origin{source, 0};
-  if (text.size() > Limits{}.bytes) return mistakes_.add(origin, "the value is longer than 1 MiB");
+  if (text.size() > Limits{}.bytes) return mistakes_.add(origin, "the value is longer than 1 MB");
   if (const auto bad = find_bad_text(text)) return mistakes_.add(origin, bad->text);
   if (text == "null" || text == "~") return erase(path);
   if (!kind.setting) {

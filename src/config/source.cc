@@ -82,15 +82,15 @@ std::string Source::excerpt(std::size_t offset) const {
 }
 
 void Mistakes::add(const Origin& origin, std::string_view text) {
-  if (!is_full()) entries_.push_back({origin, std::string(text)});
+  if (!is_full()) entries_.push_back({origin, std::string(text), entries_.size()});
 }
 
 Status Mistakes::status() const {
   if (entries_.empty()) return {};
   std::vector<Entry> sorted = entries_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) {
-    return std::tuple(a.origin.layer(), a.origin.offset) < std::tuple(b.origin.layer(), b.origin.offset);
-  });
+  const auto place = [](const Entry& e) { return std::tuple(e.origin.layer(), e.origin.offset, e.number); };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
   if (is_full()) sorted.pop_back();
   std::string text;
   for (const Entry& entry : sorted) {

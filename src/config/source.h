@@ -78,6 +78,7 @@ class Mistakes {
   struct Entry {
     Origin origin;
     std::string text;
+    std::size_t number;  // in the order told
   };
   std::vector<Entry> entries_;
 };

@@ -10,15 +10,8 @@ namespace {
 constexpr std::size_t kCommentColumn = 44;
 
 std::string default_text(const Setting& setting) {
-  if (!setting.fallback.empty()) return std::string(setting.fallback);
+  if (!setting.fallback.empty()) return format("default {}", setting.fallback);
   return setting.unset.empty() ? "required" : std::string(setting.unset);
-}
-
-// In a Markdown cell a '|' would end the cell.
-std::string cell(std::string_view text) {
-  std::string out;
-  for (char c : text) out += c == '|' ? "\\|" : std::string(1, c);
-  return out;
 }
 
 }  // namespace
@@ -50,33 +43,16 @@ std::string YamlWriter::text() const {
   return out;
 }
 
-std::string markdown_table(const Schema& schema) {
-  std::string out = "| key | type | default | meaning |\n|---|---|---|---|\n";
+std::string text_table(const Schema& schema) {
+  std::size_t width = 0;
+  for (const Setting& setting : schema.settings()) width = std::max(width, setting.key.size());
+  std::string out;
   for (const Setting& setting : schema.settings()) {
     const std::string range = range_text(setting);
-    out += format(
-        "| `{}` | {}{}{} | {} | {}{}{} |\n", cell(setting.key), cell(type_text(setting)),
-        range.empty() ? "" : "; ", cell(range),
-        setting.fallback.empty() ? cell(default_text(setting)) : format("`{}`", cell(setting.fallback)),
-        cell(setting.what), setting.see.empty() ? "" : " ", cell(setting.see));
-  }
-  return out;
-}
-
-std::string text_table(const Schema& schema, std::string_view prefix) {
-  std::size_t key_width = 0;
-  std::vector<const Setting*> shown;
-  for (const Setting& setting : schema.settings()) {
-    if (!prefix.empty() && !is_below(setting.key, prefix)) continue;
-    shown.push_back(&setting);
-    key_width = std::max(key_width, setting.key.size());
-  }
-  std::string out;
-  for (const Setting* setting : shown) {
-    const std::string range = range_text(*setting);
-    out += format("{:<{}}  {}\n", setting->key, key_width, setting->what);
-    out += format("{:<{}}  {}{}{}; {}{}\n", "", key_width, type_text(*setting), range.empty() ? "" : ", ",
-                  range, setting->fallback.empty() ? "" : "default ", default_text(*setting));
+    out += format("{:<{}}  {}{}{}\n", setting.key, width, setting.what, setting.see.empty() ? "" : " ",
+                  setting.see);
+    out += format("{:<{}}  {}{}{}; {}\n", "", width, type_text(setting), range.empty() ? "" : ", ", range,
+                  default_text(setting));
   }
   return out;
 }

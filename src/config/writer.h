@@ -1,4 +1,4 @@
-// Writes settings as a YAML file that reads back the same, and settings' declarations as tables. Used by
+// Writes settings as a YAML file that reads back the same, and settings' declarations as a table. Used by
 // rooms that store or document their settings. Thread-compatible.
 #pragma once
 
@@ -29,9 +29,7 @@ class YamlWriter {
   std::vector<Line> lines_;
 };
 
-/// A Markdown table: key, type and range, default, meaning; one row per setting.
-std::string markdown_table(const Schema& schema);
-/// The same for a terminal, only settings whose key is `prefix` or below it (all for "").
-std::string text_table(const Schema& schema, std::string_view prefix);
+/// Every setting for a terminal: key, meaning, type, range, default.
+std::string text_table(const Schema& schema);
 
 }  // namespace stoker::config

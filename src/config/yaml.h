@@ -41,10 +41,10 @@ struct Member {
 
 /// What a text may cost before it is refused.
 struct Limits {
-  std::size_t bytes = 1 << 20;
+  std::size_t bytes = 1'000'000;
   std::size_t depth = 32;
-  std::size_t nodes = 20'000;            ///< after aliases are copied
-  std::size_t expanded_bytes = 4 << 20;  ///< of all texts, after aliases are copied
+  std::size_t nodes = 20'000;              ///< after aliases are copied
+  std::size_t expanded_bytes = 4'000'000;  ///< of all texts, after aliases are copied
 };
 
 /// A parsed text.

@@ -134,7 +134,7 @@ struct Environment {
 /// One entry of `data`: a packed dataset.
 struct DataSource {
   Path source;                       ///< absolute
-  std::optional<std::string> split;  ///< empty: all its samples
+  std::optional<std::string> split;  ///< empty: the only one it has
 
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };

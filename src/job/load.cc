@@ -10,6 +10,7 @@
 #include "job/check.h"
 #include "job/fields.h"
 #include "job/job.h"
+#include "job/read.h"
 #include "job/settings.h"
 
 namespace stoker::job {
@@ -138,38 +139,42 @@ Job read_job(const Effective& effective, const Path& folder, const Path& current
 
 }  // namespace
 
+Result<Job> read(const TextSource& input, const LoadOptions& options) {
+  if (config::find_bad_text(input.folder.string())) {
+    return invalid("{}: the folder's name is not plain UTF-8 text", printable(input.folder.string()));
+  }
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  const bool has_mark = input.text.starts_with(kByteOrderMark);
+  const auto source = std::make_shared<const config::Source>(
+      Layer::file, input.name, input.text.substr(has_mark ? kByteOrderMark.size() : 0));
+  Mistakes mistakes;
+  const std::optional<config::Node> root = config::parse_yaml(source, mistakes);
+  if (!root) return mistakes.status();
+  config::Layers layers(schema(), {{"scratch", (input.folder / "scratch").string()}}, mistakes);
+  layers.add_document({source, *root});
+  layers.add_environment(options.environment);
+  layers.add_flags(options.set);
+  const Effective effective = layers.resolve();
+  Job job = read_job(effective, input.folder, options.current_directory, mistakes);
+  complete_and_check(effective, {source, 0}, job, mistakes);
+  if (!mistakes.empty()) return mistakes.status();
+  return job;
+}
+
 Result<Job> load(const Path& file, const LoadOptions& options) {
   Result<std::string> text = config::read_config_file(options.current_directory / file);
   if (!text) {
     if (text.error().code() != Code::not_found) return std::move(text).error();
     return std::move(text).error().cure("stoker init");
   }
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
-
-  std::error_code error;
-  const Path current =
-      options.current_directory.empty() ? std::filesystem::current_path(error) : options.current_directory;
-  if (error) return posix_error("current folder", error.value());
-  const Path folder = (current / file).lexically_normal().parent_path();
-  if (config::find_bad_text(folder.string())) {
-    return invalid("{}: the folder's name is not plain UTF-8 text", printable(folder.string()));
+  LoadOptions absolute = options;
+  if (absolute.current_directory.empty()) {
+    std::error_code error;
+    absolute.current_directory = std::filesystem::current_path(error);
+    if (error) return posix_error("current folder", error.value());
   }
-
-  Mistakes mistakes;
-  const auto source =
-      std::make_shared<const config::Source>(Layer::file, printable(file.string()), std::move(*text));
-  const std::optional<config::Node> root = config::parse_yaml(source, mistakes);
-  if (!root) return mistakes.status();
-  config::Layers layers(schema(), {{"scratch", (folder / "scratch").string()}}, mistakes);
-  layers.add_document({source, *root});
-  layers.add_environment(options.environment);
-  layers.add_flags(options.set);
-  const Effective effective = layers.resolve();
-  Job job = read_job(effective, folder, current, mistakes);
-  complete_and_check(effective, {source, 0}, job, mistakes);
-  if (!mistakes.empty()) return mistakes.status();
-  return job;
+  const Path folder = (absolute.current_directory / file).lexically_normal().parent_path();
+  return read({.name = printable(file.string()), .text = std::move(*text), .folder = folder}, absolute);
 }
 
 }  // namespace stoker::job

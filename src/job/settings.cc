@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "config/writer.h"
-
 namespace stoker::job {
 namespace {
 
@@ -250,7 +248,7 @@ constexpr std::array kSettings = {
     Setting{.key = "data.*.source",
             .type = Type::path,
             .what = "Folder of a packed dataset; the ranks find it as STOKER_DATA_<NAME>."},
-    Setting{.key = "data.*.split", .unset = "all samples", .what = "Only this split of it."},
+    Setting{.key = "data.*.split", .unset = "the only one it has", .what = "Which of its splits."},
 
     Setting{
         .key = "checkpoint.directory",
@@ -336,9 +334,5 @@ const config::Schema& schema() {
   static const config::Schema kSchema(kSettings);
   return kSchema;
 }
-
-std::string settings_markdown() { return config::markdown_table(schema()); }
-
-std::string settings_text(std::string_view prefix) { return config::text_table(schema(), prefix); }
 
 }  // namespace stoker::job

@@ -1,0 +1,40 @@
+// Any bytes as a job file: never a crash, never a hang; and what loads is written as a file that loads as the
+// same job.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "config/layers.h"
+#include "config/words.h"
+#include "job/read.h"
+
+using namespace stoker;
+
+namespace {
+
+[[noreturn]] void differ(std::string_view what, const std::string& text) {
+  std::fprintf(stderr, "%.*s\n%s\n", static_cast<int>(what.size()), what.data(), text.c_str());
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const Result<std::vector<std::string>> words = config::split_words(text); words.ok()) {
+    if (config::split_words(config::join_words(*words)).value() != *words) {
+      // `${...}` is kept whole by the splitter and quoted by the joiner: only then may they differ.
+      if (text.find("${") == std::string_view::npos) differ("words differ", std::string(text));
+    }
+  }
+  const job::TextSource source{.name = "job.yaml", .text = std::string(text), .folder = "/jobs"};
+  const Result<job::Job> job = job::read(source, {.current_directory = "/here"});
+  if (!job.ok()) return 0;
+  const std::string effective = job::to_yaml(*job);
+  const Result<job::Job> again = job::read({.name = "job.yaml", .text = effective, .folder = "/elsewhere"},
+                                           {.current_directory = "/there"});
+  if (!again.ok()) differ(again.error().to_string(), effective);
+  if (*again != *job) differ("the job differs", effective);
+  return 0;
+}
