@@ -8,6 +8,8 @@
 namespace stoker::cli {
 
 // The commands, each in a file of its own: a declaration here and a line in the table below.
+int init(std::span<const std::string> words, Output& out);
+int check(std::span<const std::string> words, Output& out);
 int data_pack(std::span<const std::string> words, Output& out);
 int data_info(std::span<const std::string> words, Output& out);
 int data_verify(std::span<const std::string> words, Output& out);
@@ -22,6 +24,8 @@ int report(std::span<const std::string> words, Output& out);
 
 std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
+      {"init", "writes a commented job file for this folder", init},
+      {"check", "whether a job file is right and what it needs is there", check},
       {"data pack", "a folder of images becomes a dataset of tar shards", data_pack},
       {"data info", "what a dataset holds", data_info},
       {"data verify", "whether a dataset is as it was packed", data_verify},

@@ -1,0 +1,80 @@
+// `stoker init [FILE]`: docs/commands/init.md
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "format/manifest.h"
+#include "job/starter.h"
+
+namespace stoker::cli {
+namespace {
+
+// The first dataset in the folder or one level below it, by name.
+std::optional<job::FoundDataset> find_dataset(const Path& folder) {
+  std::vector<Path> candidates;
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  if (!names.ok()) return std::nullopt;
+  for (const std::string& name : *names) {
+    if (name.starts_with('.') || !folder_exists(folder / name)) continue;
+    candidates.push_back(name);
+  }
+  for (const Path& candidate : candidates) {
+    const Result<formats::Manifest> manifest = formats::read_manifest(folder / candidate);
+    if (!manifest.ok()) continue;
+    job::FoundDataset found{.path = candidate.string(), .width_max = manifest->images.width_max};
+    for (const formats::SplitInfo& split : manifest->splits) found.splits.push_back(split.name);
+    found.is_trainable = manifest->schema.has_labels && manifest->images.images > 0;
+    return found;
+  }
+  return std::nullopt;
+}
+
+// A new file with this content, or none.
+Status create_with(const Path& path, std::string_view content) {
+  OK_OR_RETURN(file, File::create_new(path));
+  Status status = file.write(content);
+  if (status.ok()) status = file.close();
+  if (!status.ok()) (void)remove_file(path);
+  return status;
+}
+
+std::vector<std::string> found_things(const job::FolderFacts& facts) {
+  std::vector<std::string> found;
+  if (facts.script) found.push_back(*facts.script);
+  if (facts.venv) found.push_back(*facts.venv + "/");
+  if (facts.dataset) found.push_back(printable(facts.dataset->path) + "/");
+  return found;
+}
+
+}  // namespace
+
+int init(std::span<const std::string> words, Output& out) {
+  std::string file = "job.yaml";
+  Arguments arguments("init", "Writes a commented job file for the folder it lies in.");
+  arguments.optional_positional("FILE", &file, "what to write; must not exist [job.yaml]");
+  arguments.example("stoker init");
+  if (const auto code = arguments.parse(words, out)) return *code;
+
+  std::error_code error;
+  const Path path = std::filesystem::absolute(file, error).lexically_normal();
+  if (error) return out.fail(posix_error(printable(file), error.value()));
+  job::FolderFacts facts = job::look_at_folder(path.parent_path());
+  facts.dataset = find_dataset(path.parent_path());
+  if (Status status = create_with(path, job::starter_text(facts)); !status.ok()) {
+    if (status.code() != Code::exists) return out.fail(status);
+    return out.fail(exists("{}: is there already", printable(file)).cure("stoker init another.yaml"));
+  }
+  const std::vector<std::string> found = found_things(facts);
+  out.line(
+      "wrote {} for this folder ({})", printable(file),
+      found.empty() ? "found no script and no dataset: fill in what to run" : "found " + join(found, ", "));
+  out.line("  next: stoker check {}", shell_quote(file));
+  const nlohmann::ordered_json json = {{"job", printable(file)}, {"found", found}};
+  out.json(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return exit_code::kOk;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,44 @@
+// What can be known about a job before it runs: do its data, programs and folders exist, do its ranks fit.
+// Used by `stoker check`. Looks, changes nothing. Thread-compatible.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/finding.h"
+#include "base/status.h"
+#include "job/job.h"
+#include "slurm/allocation.h"
+
+namespace stoker::explain {
+
+/// Where a job would run.
+struct Surroundings {
+  std::uint32_t cores = 1;  ///< this process may use
+  std::string search_path;  ///< PATH
+  Path program_folder;      ///< of stoker itself, where stoker-train lies too
+  std::optional<slurm::Allocation> allocation;
+};
+
+/// This process's surroundings.
+Result<Surroundings> look_around();
+
+/// One thing that is as it should be: "data", "train: packed, 5 000 samples".
+struct Fact {
+  std::string name;
+  std::string text;
+};
+
+struct Preflight {
+  std::vector<Fact> facts;
+  std::vector<Finding> findings;
+
+  /// Nothing found would lose the job.
+  bool is_ready() const;
+};
+
+/// Evidence of each finding names the place in the job file that decided.
+Preflight preflight(const job::Job& job, const Surroundings& around);
+
+}  // namespace stoker::explain
