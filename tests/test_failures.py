@@ -114,7 +114,8 @@ def test_a_stopped_rank_is_named_within_10_s_and_the_run_ends(stoker, tmp_path):
     assert code == 1
     who = rf"rank 1 \({HOST}\)"
     assert re.fullmatch(
-        rf"{who} is stopped by a signal \(state T\) since [\d.]+ s; the run ends after 5.0 s \(timeouts.stopped\)", err[1]
+        rf"{who} is stopped by a signal \(state T\) since [\d.]+ s; the run ends after 5.0 s \(timeouts.stopped\)",
+        err[1],
     )
     assert re.fullmatch(rf"{who} was stopped by a signal \(state T\) for [\d.]+ s \(timeouts.stopped\)", err[2])
     assert err[3] == "  rank 0 stopped; no checkpoint yet"
@@ -175,8 +176,8 @@ def test_a_rank_that_does_not_come_is_named(stoker, tmp_path):
     srun = tmp_path / "bin/srun"
     srun.parent.mkdir()
     srun.write_text(
-        "#!/bin/bash\nwhile [ \"${1#--}\" != \"$1\" ]; do shift; done\n"
-        "SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2 exec \"$@\"\n"
+        '#!/bin/bash\nwhile [ "${1#--}" != "$1" ]; do shift; done\n'
+        'SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2 exec "$@"\n'
     )
     srun.chmod(0o755)
     job = Job(tmp_path, "sleep 60", more="timeouts: {start: 1s, grace: 1s}\n")
@@ -192,8 +193,8 @@ def test_worlds_of_one_are_refused(stoker, tmp_path):
     srun = tmp_path / "bin/srun"
     srun.parent.mkdir()
     srun.write_text(
-        "#!/bin/bash\nwhile [ \"${1#--}\" != \"$1\" ]; do shift; done\nexport SLURM_PROCID=0 SLURM_NTASKS=1\n"
-        "\"$@\" & \"$@\" & wait\n"
+        '#!/bin/bash\nwhile [ "${1#--}" != "$1" ]; do shift; done\nexport SLURM_PROCID=0 SLURM_NTASKS=1\n'
+        '"$@" & "$@" & wait\n'
     )
     srun.chmod(0o755)
     job = Job(tmp_path, "sleep 60")

@@ -58,7 +58,7 @@ def test_data_and_deadline_reach_the_ranks(stoker, tmp_path):
 
 
 def test_rank_0_is_streamed_as_it_is_and_others_are_marked(stoker, tmp_path):
-    job = Job(tmp_path, "{shell: 'printf \"out $RANK\\n\"; printf \"err $RANK\\n\" >&2'}", ranks=3)
+    job = Job(tmp_path, '{shell: \'printf "out $RANK\\n"; printf "err $RANK\\n" >&2\'}', ranks=3)
     result = stoker("run", "job.yaml", code=0)
     assert sorted(result.out.splitlines()) == ["[1] out 1", "[2] out 2", "out 0"]
     errors = result.err.splitlines()
@@ -139,8 +139,9 @@ def test_arguments_arrive_one_by_one_whatever_is_in_them(stoker, tmp_path):
 
 def test_the_capsule_is_whole_when_the_run_ends(stoker, tmp_path):
     def git(*words):
-        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=tmp_path, check=True,
-                       capture_output=True)
+        subprocess.run(
+            ["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=tmp_path, check=True, capture_output=True
+        )
 
     program = python(tmp_path, "p.py", "print('hi')\n")
     job = Job(tmp_path, program, ranks=1)
@@ -275,8 +276,7 @@ def test_what_cannot_run_is_refused_before_anything_is_written(stoker, tmp_path)
     text = job.path.read_text()
     job.path.write_text(text + "data: {train: {source: nowhere}}\n")
     assert stoker("run", "job.yaml", code=1).err == (
-        f"data.train.source: {tmp_path}/nowhere: no such folder\n"
-        f"  try: stoker data pack FOLDER {tmp_path}/nowhere\n"
+        f"data.train.source: {tmp_path}/nowhere: no such folder\n  try: stoker data pack FOLDER {tmp_path}/nowhere\n"
     )
     job.path.write_text(text.replace("{variables", "{venv: nowhere, variables"))
     assert stoker("run", "job.yaml", code=1).err == (
