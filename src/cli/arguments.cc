@@ -193,7 +193,8 @@ Status Arguments::parse_words(std::span<const std::string> words, bool* wants_he
            })
         ->take_all()
         ->expected(1)
-        ->type_size(1);
+        ->type_size(1)
+        ->allow_extra_args(false);  // `-j 2 PATH`: the path is not a second value
   }
   // CLI11 consumes its vector from the back.
   std::vector<std::string> reversed(words.rbegin(), words.rend());

@@ -53,6 +53,14 @@ TEST_F(ArgumentsTest, fills_every_kind_of_target) {
   EXPECT_EQ(command, (std::vector<std::string>{"cmd", "--flag"}));
 }
 
+TEST_F(ArgumentsTest, option_before_a_word_takes_one_value_only) {
+  EXPECT_EQ(parse({"-j", "4", "in", "--set", "a=1", "out"}), std::nullopt) << printed;
+  EXPECT_EQ(jobs, 4);
+  EXPECT_EQ(source, "in");
+  EXPECT_EQ(target, "out");
+  EXPECT_EQ(sets, (std::vector<std::string>{"a=1"}));
+}
+
 TEST_F(ArgumentsTest, unknown_option_is_refused_with_a_suggestion) {
   EXPECT_EQ(parse({"in", "--strct"}), 2);
   EXPECT_EQ(printed, "test: unknown option '--strct'; did you mean '--strict'?\n  try: stoker test --help\n");
