@@ -137,11 +137,14 @@ STOKER_ERROR_MAKER(internal)
   if (!name##_result_.ok()) return std::move(name##_result_).error(); \
   auto& name = *name##_result_
 
-/// For our own bugs only: nothing typed, read or received may reach it. Prints where and aborts.
+/// For our own bugs only: nothing typed, read or received may reach it. Prints where and aborts. A libtorch
+/// header included before this one has defined a CHECK of the same meaning, which then stays.
+#ifndef CHECK
 #define CHECK(condition)                                                      \
   do {                                                                        \
     if (!(condition)) ::stoker::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)
+#endif
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 
 }  // namespace stoker
