@@ -1,0 +1,39 @@
+// One split of a packed dataset, opened for reading: what a trainer needs to know of it, with no room but
+// this one. Thread-safe to read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "base/text.h"
+
+namespace stoker::formats {
+class ShardSource;
+}
+
+namespace stoker::data {
+
+class Dataset {
+ public:
+  /// The split of that name; empty: the only one. Fails as formats::LocalShardSource::open, with Invalid when
+  /// the dataset has no labels or the split no samples.
+  static Result<Dataset> open(const Path& folder, const std::string& split);
+  Dataset(Dataset&&) noexcept;
+  Dataset& operator=(Dataset&&) noexcept;
+  ~Dataset();
+
+  const formats::ShardSource& source() const { return *source_; }
+  std::uint64_t samples() const;
+  /// How many classes have a name; 0 when labels are bare numbers.
+  std::uint64_t named_classes() const;
+  /// The largest label and one.
+  std::uint64_t label_bound() const;
+
+ private:
+  explicit Dataset(std::unique_ptr<formats::ShardSource> source);
+  std::unique_ptr<formats::ShardSource> source_;
+};
+
+}  // namespace stoker::data
