@@ -58,6 +58,9 @@ function(stoker_add_rooms)
   if(STOKER_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/src/torch/train_main.cc)
     find_package(Libtorch 2.13 REQUIRED)
     stoker_room(torch ROOMS data stage checkpoint net record job LIBRARIES libtorch::libtorch stoker::json)
+    # The wheel has gloo but not its headers; only this source may see our declarations in their place.
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/src/torch/gloo_backend.cc PROPERTIES
+                                INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/src/torch/gloo_stub)
   endif()
   stoker_room(cli ROOMS config format net slurm record job data checkpoint observe stage rank launch explain report
               LIBRARIES stoker::cli11 stoker::json stoker::re2)
@@ -72,6 +75,11 @@ function(stoker_add_programs)
   if(TARGET stoker_torch)
     add_executable(stoker-train ${CMAKE_SOURCE_DIR}/src/torch/train_main.cc)
     target_link_libraries(stoker-train PRIVATE stoker_torch libtorch::libtorch)
+    if(STOKER_TESTS)
+      # What tests/training/test_exactness.py compares with Python.
+      add_executable(torch-steps ${CMAKE_SOURCE_DIR}/tests/programs/torch_steps.cc)
+      target_link_libraries(torch-steps PRIVATE stoker_torch libtorch::libtorch)
+    endif()
   endif()
 endfunction()
 

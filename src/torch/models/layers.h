@@ -1,0 +1,72 @@
+// The layers our models are made of: plain structs of tensors over ATen's functions, initialised with the
+// same numbers from the same seed as torch.nn's. Used by models/ only. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include "torch/named_tensor.h"
+
+namespace stoker::torch {
+
+enum class Mode { train, evaluate };
+
+/// A model's tensors in the order of PyTorch's state_dict().
+struct ModelState {
+  NamedTensors all;
+  NamedTensors parameters;
+  NamedTensors buffers;
+
+  void add_parameter(const std::string& name, at::Tensor& tensor);
+  void add_buffer(const std::string& name, const at::Tensor& tensor);
+};
+
+/// torch.nn.Conv2d without bias. Making one draws the weights nn.Conv2d draws, so that the numbers after it
+/// are Python's too, even though ResNets draw these again.
+struct Conv {
+  struct Geometry {
+    std::int64_t in = 0, out = 0, kernel = 1, stride = 1;  ///< the padding keeps the size at stride 1
+  };
+  at::Tensor weight;
+  Geometry geometry;
+
+  Conv(const Geometry& geometry, const at::Generator& random);
+  at::Tensor operator()(const at::Tensor& x) const;
+  /// torch.nn.init.kaiming_normal_(weight, mode="fan_out", nonlinearity="relu")
+  void initialise_for_relu(const at::Generator& random);
+};
+
+/// torch.nn.BatchNorm2d.
+struct BatchNorm {
+  at::Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+
+  explicit BatchNorm(std::int64_t channels);
+  at::Tensor operator()(const at::Tensor& x, Mode mode) const;
+  void add_to(ModelState& state, const std::string& prefix);
+};
+
+/// torch.nn.Linear.
+struct Linear {
+  at::Tensor weight, bias;
+
+  Linear(std::int64_t in, std::int64_t out, const at::Generator& random);
+  at::Tensor operator()(const at::Tensor& x) const;
+  void add_to(ModelState& state, const std::string& prefix);
+};
+
+/// Convolution, then batch norm.
+struct ConvNorm {
+  Conv conv;
+  BatchNorm norm;
+
+  ConvNorm(const Conv::Geometry& geometry, const at::Generator& random)
+      : conv(geometry, random), norm(geometry.out) {}
+  at::Tensor operator()(const at::Tensor& x, Mode mode) const { return norm(conv(x), mode); }
+  void add_to(ModelState& state, const std::string& conv_name, const std::string& norm_name);
+};
+
+}  // namespace stoker::torch

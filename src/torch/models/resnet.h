@@ -1,0 +1,28 @@
+// Residual networks. Used by model.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "torch/models/model.h"
+
+namespace stoker::torch {
+
+enum class Block { basic, bottleneck };
+enum class Stem {
+  imagenet,  ///< 7x7 stride 2 and max-pool, 64 channels; projections where the shape changes
+  cifar,     ///< 3x3, 16 channels; shortcuts without parameters (strided, padded with zero channels)
+};
+
+struct ResNetShape {
+  Block block;
+  Stem stem;
+  std::vector<int> stages;  ///< blocks per stage; channels double and size halves from stage to stage
+};
+
+/// Weights are drawn from `random` in the order in which torchvision's constructor draws them.
+std::unique_ptr<Model> make_resnet(const ResNetShape& shape, std::int64_t classes,
+                                   const at::Generator& random);
+
+}  // namespace stoker::torch

@@ -1,0 +1,31 @@
+// Learning rates over a training. Pure functions of the step; no libtorch. Used by the trainer.
+#pragma once
+
+#include <cstdint>
+
+namespace stoker::torch {
+
+/// What the optimizer uses for one step.
+struct Rates {
+  double lr = 0;
+  double momentum = 0;
+};
+
+enum class Annealing { cosine, linear };
+
+/// torch.optim.lr_scheduler.OneCycleLR: up to `peak_lr`, then down, momentum the other way round.
+struct OneCycle {
+  double peak_lr = 0.1;
+  std::int64_t total_steps = 1;
+  double warmup = 0.3;        ///< part of the steps that climbs (pct_start)
+  double start_divisor = 25;  ///< first rate = peak / this (div_factor)
+  double end_divisor = 1e4;   ///< last rate = first rate / this (final_div_factor)
+  Annealing annealing = Annealing::cosine;
+  double momentum_low = 0.85;   ///< at the peak (base_momentum)
+  double momentum_high = 0.95;  ///< at both ends (max_momentum)
+
+  /// What optimizer step `index` (from 0) uses. REQUIRES: 0 <= index < total_steps.
+  Rates at(std::int64_t index) const;
+};
+
+}  // namespace stoker::torch

@@ -1,0 +1,139 @@
+#include "torch/trainer/command_line.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/version.h"
+#include "job/job.h"
+
+namespace stoker::torch {
+
+namespace {
+
+constexpr std::string_view kHelp =
+    R"(stoker-train: one rank of the built-in trainer
+
+  stoker-train [--job FILE] [--set KEY=VALUE]...
+
+  --job FILE       the job file; its `train:` says what to do (default: $STOKER_JOB)
+  --set KEY=VALUE  overrides a key of the job file
+  --version        prints the version
+  --help           prints this
+
+`stoker run JOB` starts one for each rank and records the run. Alone, it is a world of one that records nothing:
+
+  stoker-train --job examples/cifar10/job.yaml
+
+Sent SIGTERM or SIGUSR1, it finishes the step, writes a checkpoint and exits with 75.
+)";
+
+enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kUnavailable = 3, kBug = 70, kStopped = 75 };
+
+struct Arguments {
+  Path job;
+  std::vector<std::string> set;
+  bool wants_help = false;
+  bool wants_version = false;
+};
+
+Result<Arguments> parse(const std::vector<std::string>& words) {
+  constexpr std::string_view kFlags[] = {"--job", "--set", "--version", "--help"};
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string flag = words[i];
+    std::optional<std::string> value;
+    if (const std::size_t equals = flag.find('='); flag.starts_with("--") && equals != std::string::npos) {
+      value = flag.substr(equals + 1);
+      flag.resize(equals);
+    }
+    if (flag == "--help" || flag == "-h") {
+      arguments.wants_help = true;
+    } else if (flag == "--version") {
+      arguments.wants_version = true;
+    } else if (flag == "--job" || flag == "--set") {
+      if (!value && i + 1 == words.size()) return invalid("{}: a value is missing", flag);
+      if (!value) value = words[++i];
+      if (flag == "--job") arguments.job = *value;
+      if (flag == "--set") arguments.set.push_back(*value);
+    } else {
+      return invalid("'{}': no such option{}", printable(flag), suggestion(flag, kFlags));
+    }
+  }
+  return arguments;
+}
+
+Result<job::Job> load_job(const Arguments& arguments, const RankEnvironment& environment,
+                          const Variables& variables) {
+  job::LoadOptions options;
+  options.set = arguments.set;
+  Path file = arguments.job;
+  if (file.empty()) {
+    // The effective job of an attempt: what the environment overrides is in it already.
+    file = environment.job;
+  } else {
+    for (const auto& [name, value] : variables) options.environment.push_back(name + "=" + value);
+  }
+  if (file.empty()) return invalid("--job: not given (STOKER_JOB is not set)");
+  OK_OR_RETURN(job, job::load(file, options));
+  if (!job.train) return invalid("{}: has no 'train'", file).cure("stoker run {}", file);
+  return std::move(job);
+}
+
+int code_of(const Status& error) {
+  switch (error.code()) {
+    case Code::ok:
+      return kDone;
+    case Code::invalid:
+      return kUsage;
+    case Code::internal:
+      return kBug;
+    case Code::unavailable:
+    case Code::timeout:
+    case Code::not_found:
+    case Code::exists:
+    case Code::cancelled:
+    case Code::corrupt:
+    case Code::no_space:
+      return kFailed;
+  }
+  return kFailed;
+}
+
+Result<Ending> train(const Arguments& arguments, Voice& voice) {
+  const StopSignals signals;
+  const Variables variables = own_variables();
+  OK_OR_RETURN(environment, read_environment(variables));
+  OK_OR_RETURN(job, load_job(arguments, environment, variables));
+  OK_OR_RETURN(training, Training::prepare(job, environment, signals, voice));
+  return training->run();
+}
+
+}  // namespace
+
+int run_command_line(const std::vector<std::string>& words, Voice& voice) {
+  const auto arguments = parse(words);
+  if (!arguments.ok()) {
+    voice.warn("stoker-train: " + arguments.status().to_string() + "\n  try: stoker-train --help");
+    return kUsage;
+  }
+  if (arguments->wants_help) {
+    voice.say(trim(kHelp));
+    return kDone;
+  }
+  if (arguments->wants_version) {
+    voice.say(format("stoker-train {}", version()));
+    return kDone;
+  }
+  const auto ending = train(*arguments, voice);
+  if (!ending.ok()) {
+    voice.warn(ending.status().to_string());
+    return code_of(ending.status());
+  }
+  if (*ending == Ending::stopped_unsaved) {
+    voice.warn("stopped without a checkpoint (checkpoint.directory is not set)");
+    return kFailed;
+  }
+  return *ending == Ending::finished ? kDone : kStopped;
+}
+
+}  // namespace stoker::torch

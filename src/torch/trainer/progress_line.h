@@ -1,0 +1,45 @@
+// How rank 0 tells a person how far the training is: one line, rewritten on a terminal, repeated elsewhere.
+// Values and text only; no libtorch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/time.h"
+
+namespace stoker::torch {
+
+/// A stretch of steps of this rank.
+struct Stretch {
+  std::int64_t samples = 0;
+  double loss_sum = 0;  ///< over samples
+  std::int64_t top1 = 0;
+  double seconds = 0;
+  double data_s = 0;
+  double communication_s = 0;
+};
+
+struct ProgressFacts {
+  std::int64_t epoch = 0, epochs = 0;  ///< epoch counts from 1 here
+  std::int64_t step = 0, steps = 0;    ///< within the epoch, from 1
+  int world_size = 1;
+  double seconds_left = 0;
+  Stretch stretch;  ///< since the last line
+};
+
+/// "epoch 1/90   step 390/390   loss 6.41   top-1 3.1 %   1 204 img/s   data 0.4 %   comm 6 %   ETA 2 h 11
+/// min"
+std::string progress_line(const ProgressFacts& facts);
+
+struct EpochFacts {
+  std::int64_t epoch = 0, epochs = 0;
+  double seconds = 0;
+  double train_loss = 0, train_top1 = 0;
+  bool validated = false;
+  double val_loss = 0, val_top1 = 0, val_top5 = 0;
+};
+
+/// "epoch 1/90   12.4 s   loss 6.41   top-1 3.1 %   validation: loss 6.02   top-1 4.8 %   top-5 13.7 %"
+std::string epoch_line(const EpochFacts& facts);
+
+}  // namespace stoker::torch

@@ -1,0 +1,52 @@
+// The built-in trainer: one rank of a data-parallel training, from the job to its end. Used by train_main.cc.
+// One object belongs to one thread.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "job/job.h"
+#include "torch/trainer/environment.h"
+#include "torch/trainer/stop.h"
+
+namespace stoker::torch {
+
+/// Where the trainer's words go. Only rank 0 speaks, but for warnings.
+class Voice {
+ public:
+  virtual ~Voice() = default;
+  /// How far it is; the next one may take its place.
+  virtual void progress(std::string_view line) = 0;
+  /// Something to keep.
+  virtual void say(std::string_view line) = 0;
+  /// Something is wrong, and training goes on.
+  virtual void warn(std::string_view line) = 0;
+};
+
+enum class Ending {
+  finished,         ///< all epochs, or `train.steps`
+  stopped_saved,    ///< on request or for lack of time, after a checkpoint
+  stopped_unsaved,  ///< the same, but the job has no checkpoint folder
+};
+
+class Training {
+ public:
+  /// Opens data, meets the other ranks, builds the model or reads the checkpoint. Collective. REQUIRES:
+  /// job.train. `signals` and `voice` must outlive it.
+  static Result<std::unique_ptr<Training>> prepare(const job::Job& job, const RankEnvironment& environment,
+                                                   const StopSignals& signals, Voice& voice);
+  ~Training();
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+
+  /// Trains to the end. Collective. When it returns without an error, the last checkpoint is on disk.
+  Result<Ending> run();
+
+ private:
+  class Loop;
+  explicit Training(std::unique_ptr<Loop> loop);
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace stoker::torch

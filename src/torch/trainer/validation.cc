@@ -1,0 +1,66 @@
+#include "torch/trainer/validation.h"
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <c10/core/GradMode.h>
+
+#include "torch/edge.h"
+#include "torch/loss/accuracy.h"
+#include "torch/trainer/batch_tensors_internal.h"
+
+namespace stoker::torch {
+
+namespace {
+
+enum Sum { kLoss, kTop1, kTop5, kSamples, kInterrupted, kSums };
+
+Status add_batch(Model& model, data::Batch& batch, std::uint32_t size, double* sums) {
+  return caught(Code::internal, "validation", [&] {
+    const BatchTensors tensors(batch, size);
+    const at::Tensor logits = model.forward(tensors.images).contiguous();
+    const at::Tensor loss = at::cross_entropy_loss(logits, tensors.labels, {}, at::Reduction::Sum);
+    const Correct correct = count_correct(scores_of(logits), batch.labels(), logits.size(1));
+    sums[kLoss] += loss.item<double>();
+    sums[kTop1] += static_cast<double>(correct.top1);
+    sums[kTop5] += static_cast<double>(correct.top5);
+    sums[kSamples] += batch.count();
+  });
+}
+
+Status add_all(Model& model, const data::Dataset& dataset, const ValidationOptions& options, double* sums) {
+  OK_OR_RETURN(loader, data::Loader::open(dataset.source(), options.loader));
+  for (;;) {
+    if (options.should_interrupt()) {
+      sums[kInterrupted] = 1;
+      return {};
+    }
+    OK_OR_RETURN(batch, loader->next(Deadline::after(options.patience)));
+    if (!batch) return {};
+    RETURN_IF_ERROR(add_batch(model, *batch, options.loader.transform.size, sums));
+  }
+}
+
+}  // namespace
+
+Result<Scores> validate(ProcessGroup& group, Model& model, const data::Dataset& dataset,
+                        const ValidationOptions& options) {
+  double sums[kSums] = {};
+  model.set_mode(Mode::evaluate);
+  Status done;
+  {
+    const at::NoGradGuard no_grad;
+    done = add_all(model, dataset, options, sums);
+  }
+  model.set_mode(Mode::train);
+  RETURN_IF_ERROR(std::move(done));
+  RETURN_IF_ERROR(group.sum(sums));
+  Scores scores;
+  scores.samples = static_cast<std::int64_t>(sums[kSamples]);
+  scores.interrupted = sums[kInterrupted] > 0;
+  const double samples = sums[kSamples] > 0 ? sums[kSamples] : 1;
+  scores.loss = sums[kLoss] / samples;
+  scores.top1 = sums[kTop1] / samples;
+  scores.top5 = sums[kTop5] / samples;
+  return scores;
+}
+
+}  // namespace stoker::torch
