@@ -1,0 +1,83 @@
+#include "rank/plan.h"
+
+#include <gmock/gmock.h>
+
+namespace stoker::rank {
+namespace {
+
+using testing::ElementsAre;
+
+job::Job job_of(std::uint32_t nodes, std::uint32_t ranks_per_node) {
+  job::Job job;
+  job.resources.nodes = nodes;
+  job.resources.ranks_per_node = ranks_per_node;
+  return job;
+}
+
+Surroundings allocation(std::vector<std::string> nodes) {
+  slurm::Allocation allocation;
+  allocation.job_id = "4711";
+  allocation.nodes = std::move(nodes);
+  allocation.cpus_per_task = 6;
+  return {.host = "n1", .allocation = std::move(allocation), .task = {}};
+}
+
+std::string error(const job::Job& job, const Surroundings& here) {
+  return make_plan(job, here).status().to_string();
+}
+
+TEST(Plan, without_slurm_the_ranks_are_on_this_machine) {
+  const auto plan = make_plan(job_of(1, 4), {.host = "laptop", .allocation = {}, .task = {}});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->start, Start::here);
+  EXPECT_EQ(plan->world_size(), WorldSize(4));
+  EXPECT_THAT(plan->hosts, ElementsAre("laptop"));
+}
+
+TEST(Plan, in_an_allocation_srun_starts_the_ranks_on_its_first_nodes) {
+  const auto plan = make_plan(job_of(2, 4), allocation({"n1", "n2", "n3"}));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->start, Start::srun);
+  EXPECT_THAT(plan->hosts, ElementsAre("n1", "n2"));
+  EXPECT_EQ(plan->scheduler_job, "4711");
+  EXPECT_EQ(plan->cpus_per_rank, 6);
+}
+
+TEST(Plan, the_single_launcher_stays_on_one_node) {
+  job::Job job = job_of(1, 2);
+  job.launcher = job::Launcher::single;
+  EXPECT_EQ(make_plan(job, allocation({"n1", "n2"}))->start, Start::here);
+  job.resources.nodes = 2;
+  EXPECT_EQ(error(job, allocation({"n1", "n2"})),
+            "resources.nodes: 2 asked for, but launcher: single starts ranks on this node only\n"
+            "  try: stoker run --set launcher=srun");
+}
+
+TEST(Plan, more_nodes_than_there_are_and_no_rank_at_all_are_refused) {
+  EXPECT_EQ(error(job_of(2, 1), {.host = "laptop", .allocation = {}, .task = {}}),
+            "resources.nodes: 2 asked for, 1 here (no Slurm allocation)\n  try: stoker run --set "
+            "resources.nodes=1");
+  EXPECT_EQ(
+      error(job_of(3, 1), allocation({"n1", "n2"})),
+      "resources.nodes: 3 asked for, 2 here (Slurm job 4711)\n  try: stoker run --set resources.nodes=2");
+  EXPECT_EQ(error(job_of(1, 0), {.host = "laptop", .allocation = {}, .task = {}}),
+            "resources: 1 nodes x 0 ranks_per_node is no rank at all");
+}
+
+TEST(Plan, a_shell_that_is_itself_a_step_may_run_a_job) {
+  Surroundings here = allocation({"n1"});
+  here.task = slurm::Task{Rank(0), WorldSize(1), 0, 1, 0};
+  EXPECT_TRUE(make_plan(job_of(1, 2), here).ok());
+}
+
+TEST(Place, reads_back_and_refuses_what_is_none) {
+  const Place place{Rank(5), WorldSize(8), 1, 4, 1};
+  EXPECT_EQ(*parse_place(to_text(place)), place);
+  for (std::string_view text : {"", "1/2", "2/2/0/1/0", "0/1/1/1/0", "-1/1/0/1/0", "0/1/0/1/x"}) {
+    EXPECT_EQ(parse_place(text).status().message(),
+              format("STOKER_PLACE: '{}' is not rank/size/local rank/local size/node", text));
+  }
+}
+
+}  // namespace
+}  // namespace stoker::rank

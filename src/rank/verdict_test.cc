@@ -1,0 +1,95 @@
+#include "rank/verdict.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::rank {
+namespace {
+
+RankStory story(int rank, std::optional<Ended> ended = std::nullopt) {
+  return {
+      .rank = Rank(rank), .host = "node" + std::to_string(rank), .joined = true, .ended = std::move(ended)};
+}
+
+Ended left(int code, double time) { return {.exit = {.code = code}, .time = time, .ran_s = 2.1}; }
+Ended stopped_by_us(double time) { return {.exit = {.signal = 15}, .stopped_by_us = true, .time = time}; }
+
+TEST(Verdict, every_rank_done_is_done) {
+  const Ending ending = judge({story(0, left(0, 1)), story(1, left(0, 2))});
+  EXPECT_EQ(ending.outcome, record::Outcome::done);
+  EXPECT_EQ(ending.exit_code, 0);
+  EXPECT_EQ(ending.cause, "");
+}
+
+TEST(Verdict, the_earliest_failure_is_the_cause_whatever_its_rank) {
+  const Ending ending = judge(
+      {story(0, left(1, 5.1)), story(1, left(7, 5.0)), story(2, stopped_by_us(6)), story(3, left(0, 4))});
+  EXPECT_EQ(ending.exit_code, 7);
+  EXPECT_EQ(ending.first_rank, 1);
+  EXPECT_EQ(ending.cause, "rank 1 (node1) left after 2.1 s: exit code 7");
+  EXPECT_EQ(ending.others, "rank 2 stopped; rank 0 failed after it; rank 3 done");
+}
+
+TEST(Verdict, what_ended_because_we_asked_is_no_failure) {
+  RankStory lost = story(0);
+  lost.judgement = Judgement{3, "was lost: its `stoker rank` was killed by signal 9 (SIGKILL)", 137};
+  const Ending ending = judge({lost, story(1, stopped_by_us(1))});
+  EXPECT_EQ(ending.exit_code, 137);
+  EXPECT_EQ(ending.cause, "rank 0 (node0) was lost: its `stoker rank` was killed by signal 9 (SIGKILL)");
+}
+
+TEST(Verdict, a_place_a_signal_and_the_memory_limit_are_told) {
+  Ended ended = {.exit = {.signal = 9}, .time = 1, .where = {"backward", 3, 118}};
+  ended.memory = "out of memory (cgroup limit 32 GB)";
+  EXPECT_EQ(judge({story(0, ended)}).cause,
+            "rank 0 (node0) left at epoch 3 step 118, phase backward: killed by signal 9 (SIGKILL), "
+            "out of memory (cgroup limit 32 GB)");
+  EXPECT_EQ(judge({story(0, ended)}).exit_code, 137);
+}
+
+TEST(Verdict, a_command_that_never_started_has_no_place) {
+  Ended ended = left(127, 1);
+  ended.start_error = "./train: no such command in PATH";
+  EXPECT_EQ(judge({story(0, ended)}).cause, "rank 0 (node0) never started: ./train: no such command in PATH");
+}
+
+TEST(Verdict, exit_75_is_a_stop_after_a_checkpoint_unless_something_failed) {
+  EXPECT_EQ(judge({story(0, left(75, 2)), story(1, left(75, 1))}).outcome, record::Outcome::stopped);
+  EXPECT_EQ(judge({story(0, left(75, 2)), story(1, left(0, 1))}).exit_code, 75);
+  EXPECT_EQ(judge({story(0, left(75, 1)), story(1, left(9, 2))}).exit_code, 9);
+}
+
+TEST(Verdict, ranks_are_named_as_people_write_them) {
+  EXPECT_EQ(name_ranks({1}), "rank 1");
+  EXPECT_EQ(name_ranks({0, 1}), "ranks 0, 1");
+  EXPECT_EQ(name_ranks({0, 2, 3, 4, 9}), "ranks 0, 2-4, 9");
+}
+
+TEST(Verdict, hosts_cannot_write_to_the_terminal) {
+  RankStory odd = story(0, left(7, 1));
+  odd.host = "n\x1b[31m";
+  EXPECT_EQ(describe_failure(odd), "rank 0 (n\\x1b[31m) left after 2.1 s: exit code 7");
+}
+
+TEST(Report, ends_and_beats_survive_their_messages) {
+  Ended ended = {
+      .exit = {.signal = 11}, .stopped_by_us = true, .time = 12.5, .ran_s = 2, .where = {"data", 1, 2}};
+  ended.last_line = "bye";
+  ended.left_behind = "sleep (process 4)";
+  const Ended again = parse_ended(to_message(ended));
+  EXPECT_EQ(again.exit.signal, 11);
+  EXPECT_TRUE(again.stopped_by_us);
+  EXPECT_EQ(again.time, 12.5);
+  EXPECT_EQ(again.where, ended.where);
+  EXPECT_EQ(again.last_line, "bye");
+  EXPECT_EQ(again.left_behind, "sleep (process 4)");
+  const Beat beat = {.stopped_s = 1, .silent_s = 2.5, .has_beacon = true, .where = {"forward", 0, 7}};
+  EXPECT_EQ(parse_beat(to_message(beat)), beat);
+}
+
+TEST(Report, an_empty_message_reads_as_nothing_special) {
+  EXPECT_EQ(parse_beat(net::Message{"beat", {}}), Beat{});
+  EXPECT_EQ(parse_ended(net::Message{"ended", {}}).exit.shell_code(), 0);
+}
+
+}  // namespace
+}  // namespace stoker::rank
