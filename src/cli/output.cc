@@ -52,8 +52,11 @@ void Output::raw(std::string_view text) {
 
 namespace {
 
+// "12.9 MB", "00:01:40", "5 000": what people compare by its right end.
 bool is_number(const std::string& cell) {
-  return cell.empty() || cell == "-" || (cell[0] >= '0' && cell[0] <= '9');
+  if (cell.empty() || cell == "-") return true;
+  const std::string_view first = std::string_view(cell).substr(0, cell.find(' '));
+  return first.find_first_not_of("0123456789.,:%") == std::string_view::npos;
 }
 
 // Columns as a terminal counts them: bytes that do not continue a UTF-8 sequence.
