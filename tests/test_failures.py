@@ -69,7 +69,7 @@ def test_a_killed_rank_is_named_with_the_signal(stoker, tmp_path, number, name):
     assert not job.processes()
 
 
-# A rank that tells its place as a trainer does, in backward of step 118 of epoch 3 (docs/formats/run.md#beacon).
+# A rank that tells its place as a trainer does, in backward of step 118 of epoch 3, counted from 0 (docs/formats/run.md#beacon).
 BEACON = (
     "import os, struct, sys, time\n"
     "rank = int(os.environ['RANK'])\n"
@@ -83,7 +83,7 @@ def test_the_place_in_the_training_is_named(stoker, tmp_path):
     job = Job(tmp_path, python(tmp_path, "p.py", BEACON + "if rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(60)\n"))
     result = stoker("run", "job.yaml", code=137)
     assert last_words(result.err)[0] == (
-        f"rank 1 ({HOST}) left at epoch 3 step 118, phase backward: killed by signal 9 (SIGKILL)"
+        f"rank 1 ({HOST}) left at epoch 4 step 118, phase backward: killed by signal 9 (SIGKILL)"
     )
     events = [json.loads(line) for line in (job.run_folder() / "attempts/1/events-node-0000.jsonl").open()]
     (ended,) = (e for e in events if e["kind"] == "rank_ended" and e["rank"] == 1)
@@ -93,7 +93,7 @@ def test_the_place_in_the_training_is_named(stoker, tmp_path):
 def test_a_silent_rank_is_named_before_it_is_ended(stoker, tmp_path):
     job = Job(tmp_path, python(tmp_path, "p.py", BEACON + "time.sleep(60)\n"), 1, more="timeouts: {stall: 12s}\n")
     result = stoker("run", "job.yaml", code=1, timeout=30)
-    place = "at epoch 3 step 118, phase backward"
+    place = "at epoch 4 step 118, phase backward"
     lines = result.err.splitlines()
     assert re.fullmatch(
         rf"rank 0 \({HOST}\) is silent since 1\d s {place}: no step, no CPU time; "

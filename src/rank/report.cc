@@ -23,7 +23,7 @@ Whereabouts whereabouts(const net::Message& message) {
 std::string to_text(const Whereabouts& where) {
   if (!where.is_known()) return "";
   if (!where.epoch || !where.step) return format("phase {}", where.phase);
-  return format("epoch {} step {}, phase {}", *where.epoch, *where.step, where.phase);
+  return format("epoch {} step {}, phase {}", *where.epoch + 1, *where.step, where.phase);
 }
 
 Whereabouts read_whereabouts(const Path& file) {

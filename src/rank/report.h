@@ -23,7 +23,7 @@ struct Whereabouts {
   bool is_known() const { return !phase.empty(); }
   friend bool operator==(const Whereabouts&, const Whereabouts&) = default;
 };
-/// "epoch 3 step 118, phase backward"; "" when not known.
+/// "epoch 3 step 118, phase backward", the first epoch being 1; "" when not known.
 std::string to_text(const Whereabouts& where);
 /// As the beacon in `file` says.
 Whereabouts read_whereabouts(const Path& file);

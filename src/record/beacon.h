@@ -73,7 +73,7 @@ struct Sighting {
 /// version.
 Result<Sighting> read_beacon(const Path& file);
 
-/// "epoch 3 step 118, phase backward"; how messages name the place.
+/// "epoch 3 step 118, phase backward": how messages name the place, the first epoch being 1.
 std::string describe(const Sighting& sighting);
 
 }  // namespace stoker::record

@@ -24,7 +24,7 @@ TEST(Beacon, says_where_its_rank_is) {
   ASSERT_TRUE(seen.ok());
   EXPECT_EQ(seen->rank, 3);
   EXPECT_EQ(seen->pid, ::getpid());
-  EXPECT_EQ(describe(*seen), "epoch 2 step 118, phase backward");
+  EXPECT_EQ(describe(*seen), "epoch 3 step 118, phase backward");
   EXPECT_EQ(seen->count, 3u);
   EXPECT_GT(seen->seen_monotonic_s, 0);
   EXPECT_GT(seen->seen_unix_s, 1.5e9);
@@ -56,7 +56,7 @@ TEST(Beacon, outlives_kill_9_of_its_writer) {
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  EXPECT_EQ(describe(*read_beacon(file)), "epoch 7 step 9, phase communication");
+  EXPECT_EQ(describe(*read_beacon(file)), "epoch 8 step 9, phase communication");
 }
 
 TEST(Beacon, a_reader_never_sees_half_an_update) {
