@@ -38,7 +38,7 @@ TEST(Verdict, what_ended_because_we_asked_is_no_failure) {
 }
 
 TEST(Verdict, a_place_a_signal_and_the_memory_limit_are_told) {
-  Ended ended = {.exit = {.signal = 9}, .time = 1, .where = {"backward", 3, 118}};
+  Ended ended = {.exit = {.signal = 9}, .time = 1, .where = {"backward", 2, 118}};
   ended.memory = "out of memory (cgroup limit 32 GB)";
   EXPECT_EQ(judge({story(0, ended)}).cause,
             "rank 0 (node0) left at epoch 3 step 118, phase backward: killed by signal 9 (SIGKILL), "
