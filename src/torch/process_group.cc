@@ -123,6 +123,17 @@ std::string own_ports() {
 // Ranks beyond this many are named by address only: the exchange below grows with the square of their number.
 constexpr int kMostNamedRanks = 256;
 
+// gloo prints ports as they lie in memory, in network order: both readings of a port stand for its rank, that
+// one first.
+void add_ports(std::string_view ports, int rank, std::map<std::string, int>& rank_of_port) {
+  for (std::string_view text : split(ports, ' ')) {
+    std::uint64_t port = 0;
+    if (!parse_number(text, &port)) continue;
+    rank_of_port.insert_or_assign(std::to_string(htons(static_cast<std::uint16_t>(port))), rank);
+    rank_of_port.emplace(text, rank);
+  }
+}
+
 std::map<std::string, int> exchange_ports(c10d::TCPStore& store, const Rendezvous& meeting) {
   std::map<std::string, int> rank_of_port;
   const int world = meeting.world_size.value;
@@ -131,10 +142,7 @@ std::map<std::string, int> exchange_ports(c10d::TCPStore& store, const Rendezvou
   for (int rank = 0; rank < world; ++rank) {
     if (rank == meeting.rank.value) continue;
     const std::vector<std::uint8_t> answer = store.get(format("ports/{}", rank));
-    const std::string text(answer.begin(), answer.end());
-    for (std::string_view port : split(text, ' ')) {
-      if (!port.empty()) rank_of_port.emplace(port, rank);
-    }
+    add_ports(std::string(answer.begin(), answer.end()), rank, rank_of_port);
   }
   return rank_of_port;
 }

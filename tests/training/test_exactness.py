@@ -2,7 +2,6 @@
 
 import os
 import random
-import socket
 import struct
 import subprocess
 import sys
@@ -11,15 +10,10 @@ from pathlib import Path
 
 import pytest
 from conftest import BIN
+from trained import free_port
 
 STEPS = BIN / "torch-steps"
 REFERENCE = Path(__file__).with_name("reference.py")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def write_batches(path: Path, seed: int, batch: int, size: int, steps: int = 5, classes: int = 10) -> Path:

@@ -1,0 +1,82 @@
+"""Kill -9 of any rank at any step: the resumed training ends with the bits of an undisturbed one, having seen each
+sample of each epoch exactly once."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import receipts
+import trained
+
+SAMPLES = 320
+STEPS_PER_EPOCH = 10
+STEPS_BETWEEN_KILLS = 5  # on average: checkpoints are every 3 steps, a kill comes up to 8 steps after the last one
+
+
+def kill_at_random(process, run: Path, attempt: int, chance: random.Random) -> bool:
+    """Kills a random rank of the attempt once rank 0 is a random number of steps further; False if the run ended."""
+    wanted, victim = chance.randint(0, 8), chance.randint(0, 1)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            return False
+        # Rank 0's header line is written before its first step: no rows yet is zero steps.
+        metrics = run / f"attempts/{attempt}/metrics-0000.csv"
+        done = metrics.read_text().count("\n") - 1 if metrics.exists() else -1
+        if done >= wanted:
+            ranks = {event["rank"]: event["pid"] for event in trained.events(metrics.parent, "rank_started")}
+            if victim in ranks:
+                try:
+                    os.kill(ranks[victim], signal.SIGKILL)
+                except ProcessLookupError:
+                    return False
+                return True
+        time.sleep(0.002)
+    pytest.fail(f"attempt {attempt} did not come to step {wanted} within 60 s")
+
+
+def train_with_kills(stoker, example_images, kills: int, seed: int) -> None:
+    chance = random.Random(seed)
+    dataset = trained.small_dataset(stoker, example_images)
+    epochs = 2 + kills * STEPS_BETWEEN_KILLS // STEPS_PER_EPOCH
+    last = epochs * STEPS_PER_EPOCH
+    job = trained.write_job(stoker.folder, dataset, epochs, "3 steps", "validate_every: 0")
+    stoker("run", job, code=0, timeout=60 + 3 * last)
+    undisturbed = trained.the_run(stoker.folder).rename(stoker.folder / "undisturbed")
+
+    killed, attempt = 0, 1
+    process = stoker.start("run", job)
+    while not (stoker.folder / "runs").exists() or not list((stoker.folder / "runs").iterdir()):
+        time.sleep(0.005)
+    run = trained.the_run(stoker.folder)
+    while True:
+        hit = killed < kills and kill_at_random(process, run, attempt, chance)
+        out, err = process.communicate(timeout=60 + 3 * last)
+        killed += hit
+        if process.returncode == 0:
+            break
+        assert hit, f"attempt {attempt} ended by itself: {out}\n{err}"
+        assert process.returncode == 128 + signal.SIGKILL, err
+        attempt += 1
+        process = stoker.start("resume", "last")
+
+    assert killed == kills, "the training was too short for so many kills"
+    assert trained.tensors(run, last) == trained.tensors(undisturbed, last)
+    ranks = receipts.receipts_of(run)
+    assert receipts.mistakes(ranks, SAMPLES) == []
+    assert ranks == receipts.receipts_of(undisturbed)
+    assert len(ranks[0]) == last
+
+
+@pytest.mark.timeout(900)
+def test_twenty_kills_leave_no_trace_in_the_result(stoker, example_images):
+    train_with_kills(stoker, example_images, kills=20, seed=1)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_two_hundred_kills_leave_no_trace_in_the_result(stoker, example_images):
+    train_with_kills(stoker, example_images, kills=200, seed=2)

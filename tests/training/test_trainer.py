@@ -1,0 +1,184 @@
+"""stoker-train as a run starts it, and alone: what it records, how it stops, what it says when something is wrong."""
+
+import math
+import os
+import signal
+import time
+
+import pytest
+import trained
+from trained import free_port
+
+
+@pytest.fixture
+def dataset(stoker, example_images):
+    return trained.small_dataset(stoker, example_images)
+
+
+def train_alone(stoker, *arguments, **options):
+    process = stoker.start(*arguments, program=stoker.train_path, **options)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_a_run_leaves_metrics_epochs_and_checkpoints(stoker, dataset):
+    job = trained.write_job(stoker.folder, dataset, 2, "1 epochs")
+    done = stoker("run", job, code=0)
+    assert "epoch 2/2   step 10/10   loss " in done.out
+    assert "   validation: loss " in done.out
+    run = trained.the_run(stoker.folder)
+    attempt = run / "attempts/1"
+    for rank in range(2):
+        steps = trained.rows(attempt / f"metrics-000{rank}.csv")
+        assert [row["step"] for row in steps] == list(range(1, 21))
+        assert [row["epoch"] for row in steps] == [0] * 10 + [1] * 10
+        for row in steps:
+            assert row["samples"] == 16
+            assert 0 <= row["top1"] <= row["top5"] <= 1
+            parts = sum(row[name] for name in row if name.endswith("_s") and name != "step_s")
+            assert 0 < parts <= row["step_s"]
+            assert row["communication_s"] > 0
+    epochs = trained.rows(attempt / "epochs.csv")
+    assert [row["step"] for row in epochs] == [10, 20]
+    for row in epochs:
+        assert 0 <= row["val_top1"] <= row["val_top5"] <= 1
+        assert row["val_loss"] > 0
+        assert 0 < row["validation_s"] < row["seconds"]
+    # What rank 0 and 1 saw, together.
+    both = [trained.rows(attempt / f"metrics-000{rank}.csv") for rank in range(2)]
+    mean = sum(row["loss"] for rank in both for row in rank[:10]) / 20
+    assert math.isclose(mean, epochs[0]["train_loss"], rel_tol=1e-9)
+    assert trained.steps(run) == [10, 20]
+    assert [event["step"] for event in trained.events(attempt, "checkpoint_saved")] == [10, 20]
+
+
+def test_validation_counts_each_sample_once_on_any_number_of_ranks(stoker, example_images):
+    # 70 images: 24, 23 and 23 on three ranks. The figures are those of one rank that looks at all of them.
+    dataset = trained.small_dataset(stoker, example_images, train=12, test=7)
+    job = trained.write_job(stoker.folder, dataset, 1)
+    # Ends right after the epoch's last step, so that what goes on from there begins with the validation.
+    stoker("run", job, "--set", "train.steps=4", code=0)
+    checkpoint = trained.the_run(stoker.folder) / "checkpoints/step-4"
+    found = []
+    for world in (1, 3):
+        attempt = stoker.folder / f"attempt-{world}/1"
+        attempt.mkdir(parents=True)
+        port = free_port()
+        ranks = [
+            stoker.start(
+                "--job",
+                job,
+                program=stoker.train_path,
+                env={
+                    "RANK": rank,
+                    "WORLD_SIZE": world,
+                    "MASTER_PORT": port,
+                    "STOKER_ATTEMPT_DIR": attempt,
+                    "STOKER_RESUME": checkpoint,
+                },
+            )
+            for rank in range(world)
+        ]
+        for process in ranks:
+            _, err = process.communicate(timeout=60)
+            assert (process.returncode, err) == (0, "")
+        (row,) = trained.rows(attempt / "epochs.csv")
+        found.append(row)
+    one, three = found
+    assert (three["val_top1"], three["val_top5"]) == (one["val_top1"], one["val_top5"])
+    assert math.isclose(three["val_loss"], one["val_loss"], rel_tol=1e-5)
+    assert math.isclose(one["val_top5"] * 70, round(one["val_top5"] * 70), abs_tol=1e-6)
+    assert one["val_top5"] > 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGUSR1, 75)])
+def test_a_signal_stops_after_a_checkpoint_and_resume_ends_as_if_undisturbed(stoker, dataset, number, code):
+    job = trained.write_job(stoker.folder, dataset, 3, more="validate_every: 0")
+    stoker("run", job, code=0)
+    undisturbed = trained.the_run(stoker.folder).rename(stoker.folder / "undisturbed")
+    process = stoker.start("run", job)
+    while not (stoker.folder / "runs").exists() or not list((stoker.folder / "runs").glob("*/attempts/1/metrics-*")):
+        time.sleep(0.005)
+    run = trained.the_run(stoker.folder)
+    while len(trained.rows(run / "attempts/1/metrics-0000.csv")) < 3:
+        time.sleep(0.005)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, out + err
+    assert "stopped at epoch 1 step " in out
+    (stopped,) = trained.steps(run)
+    assert stopped < 10
+    stoker("resume", "last", code=0)
+    assert trained.tensors(run, 30) == trained.tensors(undisturbed, 30)
+
+
+def test_little_time_left_stops_after_a_checkpoint(stoker, dataset):
+    job = trained.write_job(stoker.folder, dataset, 100, more="validate_every: 0")
+    done = stoker("run", job, "--set", "resources.time=8s", timeout=60)
+    assert done.code == 75, done
+    assert ": little time left" in done.out
+    assert len(trained.steps(trained.the_run(stoker.folder))) == 1
+
+
+def test_a_rank_that_dies_is_named_by_the_others(stoker, dataset):
+    job = trained.write_job(stoker.folder, dataset, 100)
+    process = stoker.start("run", job, "--set", "resources.ranks_per_node=3")
+    while not list((stoker.folder).glob("runs/*/attempts/1/metrics-*")):
+        time.sleep(0.005)
+    attempt = trained.the_run(stoker.folder) / "attempts/1"
+    while len(trained.rows(attempt / "metrics-0000.csv")) < 2:
+        time.sleep(0.005)
+    pids = {event["rank"]: event["pid"] for event in trained.events(attempt, "rank_started")}
+    os.kill(pids[2], signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode == 137
+    logs = "".join((attempt / f"rank-000{rank}.log").read_text() for rank in range(2))
+    assert ": rank 2 left (" in logs
+
+
+def test_alone_it_is_a_world_of_one_that_records_nothing(stoker, dataset):
+    job = trained.write_job(stoker.folder, dataset, 1)
+    before = sorted(path.name for path in stoker.folder.iterdir())
+    code, _, err = train_alone(stoker, "--job", job, "--set", "train.steps=2")
+    assert (code, err) == (0, "")
+    assert sorted(path.name for path in stoker.folder.iterdir()) == before
+
+
+def test_usage_errors(stoker, tmp_path):
+    hint = "\n  try: stoker-train --help\n"
+    assert train_alone(stoker, "--jab", "x") == (
+        2,
+        "",
+        f"stoker-train: '--jab': no such option; did you mean '--job'?{hint}",
+    )
+    assert train_alone(stoker, "--job") == (2, "", f"stoker-train: --job: a value is missing{hint}")
+    assert train_alone(stoker) == (2, "", "--job: not given (STOKER_JOB is not set)\n")
+    assert train_alone(stoker, env={"RANK": "3", "WORLD_SIZE": "2"}) == (2, "", "RANK: 3 is not below WORLD_SIZE 2\n")
+    job = tmp_path / "job.yaml"
+    job.write_text("name: x\nrun: echo\n")
+    assert train_alone(stoker, "--job", job) == (2, "", f"{job}: has no 'train'\n  try: stoker run {job}\n")
+    code, out, _ = train_alone(stoker, "--help")
+    assert code == 0
+    assert out.startswith("stoker-train: one rank of the built-in trainer\n")
+    assert train_alone(stoker, "--version")[1].startswith("stoker-train 0.")
+
+
+def test_too_few_classes_are_refused(stoker, dataset):
+    job = trained.write_job(stoker.folder, dataset, 1)
+    assert train_alone(stoker, "--job", job, "--set", "train.classes=7") == (
+        2,
+        "",
+        "train.classes: 7 is too few: labels of 'train' go up to 9\n",
+    )
+
+
+def test_a_last_step_that_batch_norm_cannot_learn_from_is_refused(stoker, dataset):
+    job = trained.write_job(stoker.folder, dataset, 1)
+    # At 32 pixels the last stage of a ResNet-18 sees one; 320 images are 11 batches of 29 and one more.
+    sets = ["train.model=resnet18", "train.batch=29", "train.image.size=32", "train.image.validation_resize=32"]
+    code, _, err = train_alone(stoker, "--job", job, *(word for text in sets for word in ("--set", text)))
+    assert code == 2
+    assert err == (
+        "train.batch: 29 leaves one image for the last step of an epoch (320 of 320 samples per rank), which batch norm "
+        "cannot learn from\n  try: train.batch: 28\n"
+    )
