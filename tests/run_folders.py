@@ -144,7 +144,13 @@ def _capsule(run: RunFolder) -> None:
         environment={"programs": {"python": "3.11.2", "torch": "2.13.0"}, "variables": {"OMP_NUM_THREADS": "1"}},
         execution={
             "nodes": [
-                {"host": "node1", "kernel": "Linux 6.1.0 x86_64", "system": "Debian 12", "cpu": "AMD EPYC 7B13", "cores": 2}
+                {
+                    "host": "node1",
+                    "kernel": "Linux 6.1.0 x86_64",
+                    "system": "Debian 12",
+                    "cpu": "AMD EPYC 7B13",
+                    "cores": 2,
+                }
                 | {"memory_bytes": 8_300_000_000, "gpus": [], "driver": ""}
             ]
         },
