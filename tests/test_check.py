@@ -152,9 +152,7 @@ def test_a_folder_that_may_not_be_written_to_is_named(stoker, open_folder):
 
 def test_print_shows_each_value_and_where_it_came_from(stoker, tmp_path):
     write(tmp_path, "name: a\nrun: echo ${params.lr}\nparams: {lr: 0.1}\n")
-    done = stoker(
-        "check", "--print", "--set", "checkpoint.keep=5", env={"STOKER_SET_TIMEOUTS_GRACE": "1m"}, code=0
-    )
+    done = stoker("check", "--print", "--set", "checkpoint.keep=5", env={"STOKER_SET_TIMEOUTS_GRACE": "1m"}, code=0)
     lines = done.out.splitlines()
     assert lines[0] == "name: a                                     # job.yaml:1:7"
     assert f"working_directory: {tmp_path}".ljust(44).rstrip() in lines[1]

@@ -23,6 +23,12 @@ def test_few_shared_libraries_and_neither_libtorch_nor_python(stoker):
     assert not [name for name in libraries if re.match(r"libtorch|libc10|libpython|libarrow|libhdf5|libcurl", name)]
 
 
+def test_the_trainer_needs_libtorch_but_no_python(stoker):
+    libraries = shared_libraries(stoker.train_path)
+    assert "libtorch_cpu" in libraries
+    assert not [name for name in libraries if name.startswith("libpython")]
+
+
 def test_version_is_that_of_the_file_version(stoker):
     version = (REPOSITORY / "VERSION").read_text().strip()
     assert stoker("--version", code=0).out == f"stoker {version}\n"
