@@ -151,7 +151,7 @@ class Checker {
       const Path trainer = around_.program_folder / "stoker-train";
       if (!is_program(trainer)) {
         found(
-            "no-trainer", Level::job, "train",
+            "no-trainer", Level::job, "train.model",
             format("{}: is not there; this stoker was built without libtorch", printable(trainer.string())));
       }
       return;
