@@ -1,6 +1,6 @@
 """Samples per second and CPU per sample of the loader beside torch's DataLoader: CIFAR-10 images, batches of 128, random
 crop with padding, flip, normalisation, one thread against one worker process. DataLoader reads the folder of JPEG files
-(torchvision's ImageFolder), and where webdataset is installed (script/bench --peers) our shards too. All of CIFAR-10
+(torchvision's ImageFolder), and where webdataset is installed our shards too. All of CIFAR-10
 where STOKER_TEST_DATA has it, else the shipped tenth."""
 
 import importlib.util
