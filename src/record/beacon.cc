@@ -161,7 +161,8 @@ Result<Sighting> read_beacon(const Path& file) {
 }
 
 std::string describe(const Sighting& sighting) {
-  return format("epoch {} step {}, phase {}", sighting.epoch + std::uint64_t{1}, sighting.step, to_text(sighting.phase));
+  return format("epoch {} step {}, phase {}", sighting.epoch + std::uint64_t{1}, sighting.step,
+                to_text(sighting.phase));
 }
 
 }  // namespace stoker::record
