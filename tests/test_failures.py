@@ -46,11 +46,12 @@ def test_a_rank_that_throws_is_named_with_its_last_words(stoker, tmp_path):
 
 def test_the_first_failing_ranks_own_code_is_returned(stoker, tmp_path):
     # Rank 2 fails because of rank 1, a moment later and with another code.
-    job = Job(tmp_path, "{shell: 'case $RANK in 1) sleep 0.3; exit 7;; 2) sleep 0.32; exit 9;; esac; sleep 60'}", 4)
+    wait = "until test -s $STOKER_ATTEMPT_DIR/rank-0001.log; do sleep 0.01; done; sleep 0.05"
+    job = Job(tmp_path, f"{{shell: 'case $RANK in 1) echo x; exit 7;; 2) {wait}; exit 9;; esac; sleep 60'}}", 4)
     result = stoker("run", "job.yaml", code=7)
     words = last_words(result.err)
     assert re.fullmatch(rf"rank 1 \({HOST}\) {AFTER}: exit code 7", words[0])
-    assert words[1] in (
+    assert words[2] in (
         "  ranks 0, 3 stopped; rank 2 failed after it; no checkpoint yet",
         "  ranks 0, 2, 3 stopped; no checkpoint yet",
     )

@@ -322,7 +322,12 @@ def test_inside_an_allocation_srun_starts_one_rank_per_task(stoker, tmp_path):
         "sys.exit(max(t.wait() for t in tasks))\n"
     )
     srun.chmod(0o755)
-    job = Job(tmp_path, "{shell: 'echo rank $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT; exit $((RANK * 7))'}")
+    run = (
+        # Rank 1 fails once rank 0 has spoken: before that it might be ended without a word.
+        "{shell: 'echo rank $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT; "
+        "until test -s $STOKER_ATTEMPT_DIR/rank-0000.log; do sleep 0.05; done; exit $((RANK * 7))'}"
+    )
+    job = Job(tmp_path, run)
     allocation = {
         "PATH": f"{srun.parent}:{os.environ['PATH']}",
         "SLURM_JOB_ID": "4711",
