@@ -34,6 +34,7 @@ struct DataParallel::Engine {
   std::shared_ptr<c10d::Reducer> reducer;  ///< null in a world of one
   std::shared_ptr<c10d::Logger> logger;  ///< must exist: the reducer follows its weak pointer without looking
   bool sync = true;
+  bool takes_buffers = true;  ///< in the next forward pass: as in PyTorch, not after one without sync
   double waited_s = 0;
 
   void copy_from_first(const std::vector<at::Tensor>& tensors) {
@@ -115,7 +116,7 @@ Status DataParallel::before_forward() {
     }
     const Stopwatch watch;
     engine.reducer->rebuild_buckets();
-    if (engine.options.buffers == Buffers::from_first) engine.take_buffers();
+    if (engine.options.buffers == Buffers::from_first && engine.takes_buffers) engine.take_buffers();
     engine.waited_s += watch.seconds();
   } catch (const std::exception& error) {
     return engine.group.explain("taking rank 0's buffers", error);
@@ -135,6 +136,7 @@ Status DataParallel::take_buffers() {
 
 Status DataParallel::after_forward(const at::Tensor& output) {
   Engine& engine = *engine_;
+  engine.takes_buffers = engine.sync;
   if (!engine.reducer || !engine.sync) return {};
   return caught(Code::internal, "forward pass", [&] {
     std::vector<at::Tensor> outputs;

@@ -5,6 +5,10 @@
 //   torch-steps logits MODEL CLASSES SEED BATCHES OUT             writes the logits of the first batch,
 //   evaluating torch-steps train  MODEL CLASSES SEED BATCHES OUT [bucketed]  RANK, WORLD_SIZE, MASTER_ADDR
 //   and MASTER_PORT as usual
+//   torch-steps cost   MODEL CLASSES SEED BATCHES OUT [STEPS]     writes CPU seconds of a step with and
+//   without
+//                                                                 communication, in turns of five, over STEPS
+//                                                                 of each
 //
 // BATCHES: little-endian int64 steps, batch, size; then for each step float32 images and int64 labels.
 // OUT: for each tensor a line "<section> <name> <bytes>", then its bytes.
@@ -14,6 +18,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <time.h>
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/from_blob.h>
@@ -62,13 +67,50 @@ NamedTensors gradients(const NamedTensors& parameters) {
   return gradients;
 }
 
-Status train(Model& model, Batches batches, std::ofstream& out, Gradients gradients_as) {
+Rendezvous meeting_from_environment() {
   Rendezvous meeting;
   meeting.rank = Rank(std::atoi(std::getenv("RANK")));
   meeting.world_size = WorldSize(std::atoi(std::getenv("WORLD_SIZE")));
   meeting.address = std::getenv("MASTER_ADDR");
   meeting.port = static_cast<std::uint16_t>(std::atoi(std::getenv("MASTER_PORT")));
-  OK_OR_RETURN(group, ProcessGroup::connect(meeting));
+  return meeting;
+}
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Status cost(Model& model, Batches batches, std::ofstream& out, int steps) {
+  OK_OR_RETURN(group, ProcessGroup::connect(meeting_from_environment()));
+  const ModelState& state = model.state();
+  OK_OR_RETURN(parallel, DataParallel::wrap(*group, state.parameters, state.buffers,
+                                            {.gradients = Gradients::bucketed}));
+  const auto five_steps = [&]() -> Result<double> {
+    const double started = cpu_seconds();
+    for (int i = 0; i < 5; ++i) {
+      parallel->zero_grad();
+      OK_OR_RETURN(logits, parallel->forward([&] { return model.forward(batches.images(0)); }));
+      RETURN_IF_ERROR(parallel->backward(at::cross_entropy_loss(logits, batches.labels(0))));
+    }
+    return cpu_seconds() - started;
+  };
+  RETURN_IF_ERROR(five_steps().status());
+  double with_s = 0, without_s = 0;
+  for (int turn = 0; turn < steps / 5; ++turn) {
+    OK_OR_RETURN(with, five_steps());
+    with_s += with;
+    const DataParallel::NoSync no_sync(*parallel);
+    OK_OR_RETURN(without, five_steps());
+    without_s += without;
+  }
+  out << with_s / steps << ' ' << without_s / steps << '\n';
+  return group->barrier();
+}
+
+Status train(Model& model, Batches batches, std::ofstream& out, Gradients gradients_as) {
+  OK_OR_RETURN(group, ProcessGroup::connect(meeting_from_environment()));
   const ModelState& state = model.state();
   OK_OR_RETURN(parallel,
                DataParallel::wrap(*group, state.parameters, state.buffers, {.gradients = gradients_as}));
@@ -100,6 +142,8 @@ Status run(int argc, char** argv) {
     Batches batches = Batches::read(argv[5]);
     write(out, "state", model->state().all);
     write(out, "logits", {{"logits", model->forward(batches.images(0))}});
+  } else if (mode == "cost") {
+    RETURN_IF_ERROR(cost(*model, Batches::read(argv[5]), out, argc > 7 ? std::atoi(argv[7]) : 50));
   } else {
     RETURN_IF_ERROR(
         train(*model, Batches::read(argv[5]), out, argc > 7 ? Gradients::bucketed : Gradients::copied));

@@ -3,11 +3,15 @@
     python reference.py init   MODEL CLASSES SEED OUT
     python reference.py logits MODEL CLASSES SEED BATCHES OUT STATE     (STATE: as torch-steps wrote it, loaded strictly)
     python reference.py train  MODEL CLASSES SEED BATCHES OUT [bucketed]
+    python reference.py cost   MODEL CLASSES SEED BATCHES OUT [STEPS]
+    python reference.py first-step MODEL CLASSES SEED BATCHES OUT       (writes the time of day at its end to OUT-<rank>)
 
 Arguments and files are those of tests/programs/torch_steps.cc.
 """
 
+import os
 import sys
+import time
 import types
 from pathlib import Path
 
@@ -131,15 +135,54 @@ def train(model: nn.Module, arguments: types.SimpleNamespace, out) -> None:
     torch.distributed.barrier()
 
 
+def cost(model: nn.Module, arguments: types.SimpleNamespace, out) -> None:
+    torch.distributed.init_process_group("gloo")
+    parallel = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    images, labels = read_batches(arguments.batches)[0]
+    steps = int(arguments.extra or 50)
+
+    def five_steps() -> float:
+        started = time.process_time()
+        for _ in range(5):
+            parallel.zero_grad()
+            F.cross_entropy(parallel(images), labels).backward()
+        return time.process_time() - started
+
+    five_steps()
+    with_s = without_s = 0.0
+    for _ in range(steps // 5):
+        with_s += five_steps()
+        with parallel.no_sync():
+            without_s += five_steps()
+    out.write(f"{with_s / steps} {without_s / steps}\n".encode())
+    torch.distributed.barrier()
+
+
+def first_step(model: nn.Module, arguments: types.SimpleNamespace, out) -> None:
+    """One step of training, and the time of day at its end."""
+    torch.distributed.init_process_group("gloo")
+    parallel = nn.parallel.DistributedDataParallel(model)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
+    images, labels = read_batches(arguments.batches)[0]
+    F.cross_entropy(parallel(images), labels).backward()
+    sgd.step()
+    out.write(f"{time.time()}\n".encode())
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
 def main(mode: str, name: str, classes: str, seed: str, *rest: str) -> None:
     arguments = types.SimpleNamespace(batches=rest[0], extra=rest[2] if len(rest) > 2 else "")
     torch.manual_seed(int(seed))
     model = make_model(name, int(classes))
-    with open(rest[0] if mode == "init" else rest[1], "wb") as out:
+    target = rest[0] if mode == "init" else rest[1]
+    if mode == "first-step":
+        target += f"-{os.environ['RANK']}"
+    with open(target, "wb") as out:
         if mode == "init":
             write(out, "state", model.state_dict().items())
         else:
-            {"logits": logits, "train": train}[mode](model, arguments, out)
+            {"logits": logits, "train": train, "cost": cost, "first-step": first_step}[mode](model, arguments, out)
 
 
 if __name__ == "__main__":

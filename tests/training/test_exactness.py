@@ -1,29 +1,15 @@
 """Stoker's training in C++ gives the bytes that Python's DistributedDataParallel gives, and its models are torchvision's."""
 
 import os
-import random
-import struct
 import subprocess
 import sys
-from array import array
 from pathlib import Path
 
 import pytest
 from conftest import BIN
-from trained import free_port
+from torch_ranks import REFERENCE, free_port, write_batches
 
 STEPS = BIN / "torch-steps"
-REFERENCE = Path(__file__).with_name("reference.py")
-
-
-def write_batches(path: Path, seed: int, batch: int, size: int, steps: int = 5, classes: int = 10) -> Path:
-    source = random.Random(seed)
-    with open(path, "wb") as out:
-        out.write(struct.pack("<3q", steps, batch, size))
-        for _ in range(steps):
-            out.write(array("f", (source.gauss(0, 1) for _ in range(batch * 3 * size * size))).tobytes())
-            out.write(array("q", (source.randrange(classes) for _ in range(batch))).tobytes())
-    return path
 
 
 def read_tensors(path: Path) -> dict[tuple[str, str], bytes]:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 import trained
-from trained import free_port
+from torch_ranks import free_port, rows
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_run_leaves_metrics_epochs_and_checkpoints(stoker, dataset):
     run = trained.the_run(stoker.folder)
     attempt = run / "attempts/1"
     for rank in range(2):
-        steps = trained.rows(attempt / f"metrics-000{rank}.csv")
+        steps = rows(attempt / f"metrics-000{rank}.csv")
         assert [row["step"] for row in steps] == list(range(1, 21))
         assert [row["epoch"] for row in steps] == [0] * 10 + [1] * 10
         for row in steps:
@@ -38,14 +38,14 @@ def test_a_run_leaves_metrics_epochs_and_checkpoints(stoker, dataset):
             parts = sum(row[name] for name in row if name.endswith("_s") and name != "step_s")
             assert 0 < parts <= row["step_s"]
             assert row["communication_s"] > 0
-    epochs = trained.rows(attempt / "epochs.csv")
+    epochs = rows(attempt / "epochs.csv")
     assert [row["step"] for row in epochs] == [10, 20]
     for row in epochs:
         assert 0 <= row["val_top1"] <= row["val_top5"] <= 1
         assert row["val_loss"] > 0
         assert 0 < row["validation_s"] < row["seconds"]
     # What rank 0 and 1 saw, together.
-    both = [trained.rows(attempt / f"metrics-000{rank}.csv") for rank in range(2)]
+    both = [rows(attempt / f"metrics-000{rank}.csv") for rank in range(2)]
     mean = sum(row["loss"] for rank in both for row in rank[:10]) / 20
     assert math.isclose(mean, epochs[0]["train_loss"], rel_tol=1e-9)
     assert trained.steps(run) == [10, 20]
@@ -82,7 +82,7 @@ def test_validation_counts_each_sample_once_on_any_number_of_ranks(stoker, examp
         for process in ranks:
             _, err = process.communicate(timeout=60)
             assert (process.returncode, err) == (0, "")
-        (row,) = trained.rows(attempt / "epochs.csv")
+        (row,) = rows(attempt / "epochs.csv")
         found.append(row)
     one, three = found
     assert (three["val_top1"], three["val_top5"]) == (one["val_top1"], one["val_top5"])
@@ -100,7 +100,7 @@ def test_a_signal_stops_after_a_checkpoint_and_resume_ends_as_if_undisturbed(sto
     while not (stoker.folder / "runs").exists() or not list((stoker.folder / "runs").glob("*/attempts/1/metrics-*")):
         time.sleep(0.005)
     run = trained.the_run(stoker.folder)
-    while len(trained.rows(run / "attempts/1/metrics-0000.csv")) < 3:
+    while len(rows(run / "attempts/1/metrics-0000.csv")) < 3:
         time.sleep(0.005)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -126,7 +126,7 @@ def test_a_rank_that_dies_is_named_by_the_others(stoker, dataset):
     while not list((stoker.folder).glob("runs/*/attempts/1/metrics-*")):
         time.sleep(0.005)
     attempt = trained.the_run(stoker.folder) / "attempts/1"
-    while len(trained.rows(attempt / "metrics-0000.csv")) < 2:
+    while len(rows(attempt / "metrics-0000.csv")) < 2:
         time.sleep(0.005)
     pids = {event["rank"]: event["pid"] for event in trained.events(attempt, "rank_started")}
     os.kill(pids[2], signal.SIGKILL)
@@ -142,6 +142,18 @@ def test_alone_it_is_a_world_of_one_that_records_nothing(stoker, dataset):
     code, _, err = train_alone(stoker, "--job", job, "--set", "train.steps=2")
     assert (code, err) == (0, "")
     assert sorted(path.name for path in stoker.folder.iterdir()) == before
+
+
+def test_alone_it_saves_where_the_job_says_and_goes_on_from_there(stoker, dataset):
+    job = trained.write_job(stoker.folder, dataset, 1, more="validate_every: 0")
+    arguments = ["--job", job, "--set", f"checkpoint.directory={stoker.folder}/saved"]
+    assert train_alone(stoker, *arguments, "--set", "train.steps=2")[0] == 0
+    saved = stoker.folder / "saved/step-2"
+    assert saved.is_dir()
+    code, out, _ = train_alone(stoker, *arguments, "--set", "train.steps=4", env={"STOKER_RESUME": saved})
+    assert code == 0
+    assert f"resumed from {saved}: epoch 1, step 2\n" in out
+    assert (stoker.folder / "saved/step-4").is_dir()
 
 
 def test_usage_errors(stoker, tmp_path):

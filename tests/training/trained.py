@@ -1,8 +1,6 @@
 """What the tests of training share: a small job on a few images, and what a run left behind."""
 
-import csv
 import json
-import socket
 import struct
 from pathlib import Path
 
@@ -25,12 +23,6 @@ resources: {{ranks_per_node: 2, cpus_per_rank: 1}}
 checkpoint: {{every: {every}, keep: 3}}
 record: {{receipts: true}}
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def small_dataset(stoker: Stoker, images: Path, train: int = 32, test: int = 10) -> Path:
@@ -66,14 +58,6 @@ def events(attempt: Path, kind: str) -> list[dict]:
     for file in sorted(attempt.glob("events-*.jsonl")):
         found += [event for line in file.read_text().splitlines() if (event := json.loads(line))["kind"] == kind]
     return found
-
-
-def rows(file: Path) -> list[dict[str, float]]:
-    """Whole lines of a metrics file."""
-    if not file.exists():
-        return []
-    lines = file.read_text().split("\n")[:-1]
-    return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
 
 
 def steps(run: Path) -> list[int]:

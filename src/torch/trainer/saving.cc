@@ -141,7 +141,7 @@ Result<Saving> Saving::open(const job::Job& job, const RankEnvironment& environm
   options.directory = saving.folder_;
   options.rank = environment.rank;
   options.world_size = environment.world_size;
-  options.run = environment.run_id;
+  options.run = environment.run_id.empty() ? job.name : environment.run_id;
   options.writer = environment.attempt_name();
   options.keep = static_cast<int>(job.checkpoint.keep);
   options.reading = environment.resume;

@@ -1,0 +1,74 @@
+"""Peak memory of a rank: stoker-train with its loader and checkpoints, beside Python's DistributedDataParallel with no
+loader at all, both training the smallest ResNet at batch 64 on two ranks."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import BIN, PYTHON, REPOSITORY, conclude, in_turns, ratio_interval
+
+sys.path.insert(0, str(REPOSITORY / "tests/training"))
+from torch_ranks import REFERENCE, free_port, write_batches
+
+PAIRS = 5
+
+
+def peak_mib(commands: list[list]) -> float:
+    """The larger peak of two ranks."""
+    environment = os.environ | {
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "OMP_NUM_THREADS": "1",
+    }
+    ranks = [
+        subprocess.Popen(
+            [str(word) for word in command], env=environment | {"RANK": str(rank)}, stdout=subprocess.DEVNULL
+        )
+        for rank, command in enumerate(commands)
+    ]
+    peaks = []
+    for process in ranks:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        peaks.append(usage.ru_maxrss / 1024)
+    if any(process.returncode for process in ranks):
+        sys.exit(f"{commands[0]}: a rank failed")
+    return max(peaks)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as box:
+        folder = Path(box)
+        batches = write_batches(folder / "batches", seed=1, batch=64, size=32, steps=10)
+        images = ["tar", "xf", REPOSITORY / "examples/cifar10/cifar10-6000.tar", "--one-top-level=images"]
+        subprocess.run(images, cwd=folder, check=True)
+        pack = [BIN / "stoker", "data", "pack", "images", "cifar10-6000"]
+        subprocess.run(pack, cwd=folder, check=True, capture_output=True)
+        job = folder / "job.yaml"
+        job.write_text((REPOSITORY / "examples/cifar10/job.yaml").read_text())
+        sets = ["train.steps=10", f"checkpoint.directory={folder}/checkpoints", "checkpoint.every=5 steps"]
+        train = [BIN / "stoker-train", "--job", job, *(word for text in sets for word in ("--set", text))]
+
+        def stoker() -> float:
+            subprocess.run(["rm", "-rf", folder / "checkpoints"], check=True)
+            return peak_mib([train, train])
+
+        def python() -> float:
+            return peak_mib(
+                [
+                    [PYTHON, REFERENCE, "train", "cifar-resnet20", "10", "1", batches, folder / f"out-{r}"]
+                    for r in range(2)
+                ]
+            )
+
+        pairs = in_turns(stoker, python, PAIRS)
+    for name, column in (("stoker-train", 0), ("DistributedDataParallel", 1)):
+        print(f"       {name}: {sorted(pair[column] for pair in pairs)[len(pairs) // 2]:.0f} MiB (median)")
+    conclude("peak memory of a rank, ratio to DistributedDataParallel", ratio_interval(pairs), limit=0.7)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""What the tests and the benches of training share. Needs nothing but Python."""
+
+import csv
+import random
+import socket
+import struct
+from array import array
+from pathlib import Path
+
+# The same steps in Python, as a program: see there.
+REFERENCE = Path(__file__).with_name("reference.py")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def write_batches(path: Path, seed: int, batch: int, size: int, steps: int = 5, classes: int = 10) -> Path:
+    source = random.Random(seed)
+    with open(path, "wb") as out:
+        out.write(struct.pack("<3q", steps, batch, size))
+        for _ in range(steps):
+            out.write(array("f", (source.gauss(0, 1) for _ in range(batch * 3 * size * size))).tobytes())
+            out.write(array("q", (source.randrange(classes) for _ in range(batch))).tobytes())
+    return path
+
+
+def rows(file: Path) -> list[dict[str, float]]:
+    """Whole lines of a metrics file."""
+    if not file.exists():
+        return []
+    lines = file.read_text().split("\n")[:-1]
+    return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
