@@ -70,7 +70,7 @@ struct SaveTimes {
   double stall_s = 0;       ///< how long save() blocked on this rank
   double write_s = 0;       ///< from the end of the copy until this rank's files were synced
   double commit_s = 0;      ///< from there until the step was published
-  std::uint64_t bytes = 0;  ///< this rank's files
+  std::uint64_t bytes = 0;  ///< of the whole step on rank 0, of this rank's files on the others
 };
 
 /// Saves steps in the background. Collective: every rank makes one and calls save() for the same steps in the

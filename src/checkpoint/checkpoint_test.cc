@@ -242,6 +242,19 @@ TEST(Checkpoint, figures_of_the_last_step_are_told) {
   EXPECT_EQ(saver->last_times()->bytes, read_manifest(box.step(10))->total_bytes());
 }
 
+TEST(Checkpoint, rank_0_tells_the_size_of_the_whole_step) {
+  Sandbox box;
+  auto first = *Saver::create(box.options(0, 2));
+  auto second = *Saver::create(box.options(1, 2));
+  ToyModel model(1000);
+  ASSERT_TRUE(first->save(model.contents(Step{10})).ok());
+  ASSERT_TRUE(second->save(model.contents(Step{10})).ok());
+  ASSERT_TRUE(first->finish(Deadline::after(30s)).ok());
+  ASSERT_TRUE(second->finish(Deadline::after(30s)).ok());
+  EXPECT_EQ(first->last_times()->bytes, read_manifest(box.step(10))->total_bytes());
+  EXPECT_LT(second->last_times()->bytes, first->last_times()->bytes);
+}
+
 TEST(Checkpoint, tensors_may_change_as_soon_as_save_returns) {
   Sandbox box;
   auto saver = *Saver::create(box.options(0, 1));

@@ -19,6 +19,12 @@ namespace stoker::checkpoint {
 
 namespace {
 
+std::uint64_t total_bytes(const std::vector<ShardFile>& files) {
+  std::uint64_t sum = 0;
+  for (const ShardFile& file : files) sum += file.bytes;
+  return sum;
+}
+
 constexpr std::size_t kSlots = 2;
 
 // A copy of this rank's share, and everything else the writer needs of the step.
@@ -291,10 +297,13 @@ class Saver::Impl {
     RETURN_IF_ERROR(write_share(slot, pending, files, stop));
     RETURN_IF_ERROR(pending.sync_folders(files));
     const double write_s = slot.since_copy.lap();
+    std::uint64_t bytes = total_bytes(files);
     RETURN_IF_ERROR(pending.tell_ready(
         {pending.save(), slot.plan.layout, files, slot.rank_state, slot.stall_s, write_s}));
     if (options_.rank.value == 0) {
       OK_OR_RETURN(markers, pending.collect(stop));
+      bytes = 0;
+      for (const ReadyMarker& marker : markers) bytes += total_bytes(marker.files);
       RETURN_IF_ERROR(pending.publish(make_manifest(slot, options_, pending.save(), std::move(markers))));
       // After this point the step is saved: nothing below may turn that into an error.
       tidy();
@@ -303,10 +312,8 @@ class Saver::Impl {
     } else {
       RETURN_IF_ERROR(pending.await_outcome(stop));
     }
-    SaveTimes times{slot.step, slot.stall_s, write_s, slot.since_copy.seconds(), 0};
-    for (const ShardFile& file : files) times.bytes += file.bytes;
     const MutexLock lock(mutex_);
-    times_ = times;
+    times_ = SaveTimes{slot.step, slot.stall_s, write_s, slot.since_copy.seconds(), bytes};
     return {};
   }
 
