@@ -1,8 +1,10 @@
 #include "torch/data_parallel.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
+#include <ATen/ops/empty.h>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
@@ -33,6 +35,7 @@ struct DataParallel::Engine {
   // Shared with the reducer's hooks, as c10d demands.
   std::shared_ptr<c10d::Reducer> reducer;  ///< null in a world of one
   std::shared_ptr<c10d::Logger> logger;  ///< must exist: the reducer follows its weak pointer without looking
+  at::Tensor packed;                     ///< all buffers' bytes, one after the other
   bool sync = true;
   bool takes_buffers = true;  ///< in the next forward pass: as in PyTorch, not after one without sync
   double waited_s = 0;
@@ -41,15 +44,29 @@ struct DataParallel::Engine {
     if (!tensors.empty()) c10d::broadcast_coalesced(group.objects()->group, tensors, kCopyBytes, 0);
   }
 
-  // The statistics that this forward pass changes may be kept by an earlier one's graph: rank 0's values are
-  // put in behind autograd's back, as PyTorch does.
+  // Rank 0's bytes in one piece and one collective, whatever the types: PyTorch needs one per type and a
+  // dozen tensor operations for the same result. The bytes are put in behind autograd's back, as there,
+  // because an earlier pass's graph may still hold the buffers.
   void take_buffers() {
-    std::vector<std::uint32_t> versions;
-    for (const at::Tensor& buffer : buffers) versions.push_back(buffer._version());
-    copy_from_first(buffers);
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      c10::VariableVersion counter = buffers[i].unsafeGetTensorImpl()->version_counter();
-      counter.set_version(versions[i]);
+    if (buffers.empty()) return;
+    auto* bytes = static_cast<std::byte*>(packed.data_ptr());
+    const bool gives = group.rank().value == 0;
+    if (gives)
+      copy_packed(
+          [&](void* buffer, std::size_t at, std::size_t size) { std::memcpy(bytes + at, buffer, size); });
+    std::vector<at::Tensor> tensors{packed};
+    group.objects()->group->broadcast(tensors)->wait();
+    if (!gives)
+      copy_packed(
+          [&](void* buffer, std::size_t at, std::size_t size) { std::memcpy(buffer, bytes + at, size); });
+  }
+
+  template <typename Copy>
+  void copy_packed(Copy copy) {
+    std::size_t at = 0;
+    for (const at::Tensor& buffer : buffers) {
+      copy(buffer.data_ptr(), at, buffer.nbytes());
+      at += buffer.nbytes();
     }
   }
 
@@ -68,6 +85,13 @@ struct DataParallel::Engine {
   void start(const NamedTensors& named) {
     const auto& process_group = group.objects()->group;
     c10d::verify_params_across_processes(process_group, parameters, std::nullopt);
+    std::int64_t packed_bytes = 0;
+    for (const at::Tensor& buffer : buffers) {
+      TORCH_CHECK(buffer.is_cpu() && buffer.is_contiguous(),
+                  "buffers must be contiguous and in the CPU's memory");
+      packed_bytes += static_cast<std::int64_t>(buffer.nbytes());
+    }
+    packed = at::empty({packed_bytes}, at::kByte);
     std::vector<at::Tensor> all = parameters;
     all.insert(all.end(), buffers.begin(), buffers.end());
     for (at::Tensor& tensor : all) tensor = tensor.detach();

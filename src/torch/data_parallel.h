@@ -48,7 +48,9 @@ struct DataParallelOptions {
 class DataParallel {
  public:
   /// Checks that all ranks have parameters of the same number and shapes, and gives every rank rank 0's
-  /// values. Collective. The tensors are shared with the caller's model; `group` must outlive the answer.
+  /// values. Collective. Buffers must be
+  /// contiguous and in the CPU's memory. The tensors are shared with the caller's model; `group` must outlive
+  /// the answer.
   static Result<std::unique_ptr<DataParallel>> wrap(ProcessGroup& group, NamedTensors parameters,
                                                     NamedTensors buffers, const DataParallelOptions& options);
   ~DataParallel();
