@@ -20,7 +20,7 @@ constexpr std::string_view to_text(Part part) { return part == Part::model ? "mo
 
 inline constexpr std::string_view kManifestName = "manifest.json";
 inline constexpr std::string_view kLeaseName = "lease.json";
-/// The lease of the rank that made the folder, in case it dies before rank 0 leaves its own.
+/// The lease of a rank that found none, in case it dies before rank 0 leaves its own.
 inline constexpr std::string_view kMakerLeaseName = "lease-maker.json";
 inline constexpr std::string_view kTensorSuffix = ".safetensors";
 

@@ -1,6 +1,6 @@
 // How a step is committed. P is the pending folder .step-<n>.<writer>.<turn>, whose name every rank can
 // compute.
-//   1. every rank makes P if it is not there; rank 0, and the rank that made it, leave their leases in it
+//   1. every rank makes P if it is not there; rank 0, and every rank that finds no lease, leave one in it
 //   2. every rank writes its files as P/<part>/<name>.part and fsyncs them
 //   3. every rank gives its files their names and fsyncs the folders they are in
 //   4. every rank writes P/rank-<r>.ready with sizes and CRCs, and fsyncs it
@@ -48,9 +48,14 @@ Status make_folder(const Path& path) {
   return status;
 }
 
+std::string own_lease(const SaverOptions& options) {
+  return lease_text(make_lease(options.world_size, options.limit, RealClock().wall()));
+}
+
+// Refuses a folder that another rank 0 writes.
 Status leave_lease(const Path& path, const SaverOptions& options) {
   OK_OR_RETURN(file, File::create_new(path));
-  RETURN_IF_ERROR(file.write(lease_text(make_lease(options.world_size, options.limit, RealClock().wall()))));
+  RETURN_IF_ERROR(file.write(own_lease(options)));
   return file.close();
 }
 
@@ -90,12 +95,14 @@ void PendingStep::nap(Duration& pause) const {
 }
 
 Status PendingStep::open() {
-  const Status made = make_directory(pending_);
-  if (!made.ok() && !(made.code() == Code::exists && folder_exists(pending_))) return made;
+  RETURN_IF_ERROR(make_folder(pending_));
   if (options_.rank.value == 0) {
     RETURN_IF_ERROR(leave_lease(pending_ / kLeaseName, options_));
   } else {
-    if (made.ok()) RETURN_IF_ERROR(leave_lease(pending_ / kMakerLeaseName, options_));
+    // Rank 0 may have made the folder and not be further: whoever dies from here on must be recognisable.
+    if (!path_exists(pending_ / kLeaseName) && !path_exists(pending_ / kMakerLeaseName)) {
+      RETURN_IF_ERROR(write_file(pending_ / kMakerLeaseName, own_lease(options_)));
+    }
     RETURN_IF_ERROR(error_of(Rank{0}));
   }
   for (const Part part : kParts) RETURN_IF_ERROR(make_folder(pending_ / to_text(part)));

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/process.h"
+#include "checkpoint/layout.h"
 #include "checkpoint/sandbox.h"
 
 namespace stoker::checkpoint {
@@ -74,6 +75,31 @@ INSTANTIATE_TEST_SUITE_P(
                     KillCase{"parent_synced", CommitPoint::parent_synced, 0, true},
                     KillCase{"pruned", CommitPoint::pruned, 0, true}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// Rank 0 died between making the folder and leaving its lease: whoever comes later must know that it is dead.
+TEST(Killed, before_rank_zero_left_its_lease) {
+  Sandbox box;
+  box.save_well(2, {1});
+  ASSERT_TRUE(make_directory(box.directory() / pending_folder_name(Step{2}, "2", 0)).ok());
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    SaverOptions rank = box.options(1, 2);
+    rank.writer = "2";
+    rank.observe = [](CommitPoint p) {
+      if (p == CommitPoint::pending_made) ::kill(::getpid(), SIGKILL);
+    };
+    (void)Sandbox::save_rank(rank, {2});
+    ::_exit(0);
+  }
+  int how = 0;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(how));
+  box.writer = "3";
+  box.save_well(2, {2});
+  EXPECT_EQ(box.list(Depth::bytes), "1 valid, 2 valid");
+  EXPECT_EQ(list_directory(box.directory())->size(), 2u);
+}
 
 TEST(Killed, while_replacing_a_step_leaves_one_of_the_two) {
   for (const CommitPoint point : {CommitPoint::manifest_written, CommitPoint::published}) {
