@@ -74,12 +74,7 @@ LoaderOptions training_options(std::uint32_t threads) {
   LoaderOptions options;
   options.batch = 128;
   options.threads = threads;
-  options.transform = {.size = 32,
-                       .crop = Crop::padded,
-                       .padding = 4,
-                       .flip = true,
-                       .mean = {0.49f, 0.48f, 0.45f},
-                       .deviation = {0.25f, 0.24f, 0.26f}};
+  options.transform.operations = recipe("cifar-train").value();
   return options;
 }
 
@@ -124,12 +119,13 @@ BENCHMARK(order_of_imagenet)->Unit(benchmark::kMillisecond);
 void scaled_crop(benchmark::State& state) {
   Image image{500, 375, std::vector<std::uint8_t>(std::size_t{3} * 500 * 375)};
   std::iota(image.pixels.begin(), image.pixels.end(), std::uint8_t{0});
-  auto transform = Transform::create({.size = 224, .crop = Crop::scaled, .flip = true}).value();
-  std::vector<float> out(transform.output_size());
+  auto transform = Transform::create({.operations = recipe("imagenet-train").value()}).value();
+  TransformScratch scratch;
+  std::vector<std::byte> out(transform.bytes());
   Occasion occasion;
   for (auto _ : state) {
     ++occasion.sample;
-    stop_unless(transform.apply(image.view(), occasion, out));
+    stop_unless(transform.apply(image.view(), occasion, scratch, out));
   }
 }
 BENCHMARK(scaled_crop)->Unit(benchmark::kMillisecond);

@@ -7,6 +7,16 @@
 
 namespace stoker::data {
 
+/// A rectangle of pixels in somebody's image.
+struct Region {
+  std::uint32_t x = 0;
+  std::uint32_t y = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+
+  bool operator==(const Region&) const = default;
+};
+
 /// Someone else's pixels. REQUIRES: pixels.size() == 3 * width * height.
 struct ImageView {
   std::uint32_t width = 0;

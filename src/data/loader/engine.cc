@@ -95,7 +95,7 @@ Status Loader::Engine::plan_next() {
     ready_.notify_all();
   } else {
     item->memory = pool_->take();
-    const std::size_t floats = transform_.output_size();
+    const std::size_t floats = transform_.elements();
     if (!item->memory) item->memory = Batch::Memory::allocate(floats * options_.batch);
     if (!item->memory) return unavailable("loader: no memory for a batch of {} images", options_.batch);
     item->memory->image_floats = floats;
@@ -117,7 +117,8 @@ Loader::Engine::Filled Loader::Engine::fill(const Piece& piece, Worker& worker, 
     const std::uint64_t sample = item.plan.samples[i];
     const Occasion occasion{options_.seed, static_cast<std::uint64_t>(item.plan.epoch.value), sample};
     Status error;
-    const Outcome outcome = reader.read(occasion, {item.memory->images.get() + i * floats, floats}, error);
+    const Outcome outcome = reader.read(
+        occasion, std::as_writable_bytes(std::span(item.memory->images.get() + i * floats, floats)), error);
     item.memory->labels[i] = source_.samples().label(sample).value_or(-1);
     if (outcome == Outcome::cached) ++filled.cached;
     if (outcome == Outcome::decoded || outcome == Outcome::cached) continue;

@@ -41,7 +41,7 @@ TEST(LoaderFaults, skip_leaves_damaged_samples_out_and_counts_them) {
   options.shuffle = Shuffle::none;
   options.faults = Faults::skip;
   options.threads = 3;
-  options.transform = {.size = kSide, .resize = kSide};
+  options.transform.operations = {{"center_crop", {{"size", double{kSide}}}}};
   auto loader = Loader::open(dataset.source(), options).value();
   const std::vector<Got> all = take_epochs(*loader, 1);
   ASSERT_EQ(all.size(), 4u);
@@ -95,12 +95,12 @@ TEST(LoaderFaults, an_image_that_does_not_fit_the_crop_is_named) {
   LoaderOptions options = options_of(2);
   options.shuffle = Shuffle::none;
   options.faults = Faults::skip;
-  options.transform = {.size = 32, .crop = Crop::padded, .padding = 1};
+  options.transform.operations = {{"random_crop", {{"size", 32.0}, {"padding", 1.0}}}};
   auto loader = Loader::open(dataset.source(), options).value();
-  EXPECT_EQ(
-      loader->next(soon()).status().to_string(),
-      "sample 'class/0000' (in shard 'all-000000.tar'): image of 6 x 6 pixels is smaller than the crop of 32 "
-      "(with padding 1)");
+  EXPECT_EQ(loader->next(soon()).status().to_string(),
+            "sample 'class/0000' (in shard 'all-000000.tar'): image of 6 x 6 pixels is smaller than the crop "
+            "of 32 x "
+            "32 (with padding)");
 }
 
 // A source whose reads of one shard block until they are let go.

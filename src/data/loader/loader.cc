@@ -9,7 +9,7 @@ constexpr std::uint32_t kMostThreads = 1024;
 constexpr std::uint32_t kMostPrefetch = 4096;
 constexpr std::uint64_t kLargestBatch = 16_GiB .value;
 
-Status check(const formats::ShardSource& source, const LoaderOptions& options, std::uint64_t image_floats) {
+Status check(const formats::ShardSource& source, const LoaderOptions& options, const Transform& transform) {
   const std::string& split = source.split().name;
   if (source.samples().size() == 0) return invalid("loader: split '{}' has no samples", split);
   if (!source.samples().has_labels()) return invalid("loader: split '{}' has no labels", split);
@@ -19,10 +19,12 @@ Status check(const formats::ShardSource& source, const LoaderOptions& options, s
   if (options.prefetch < 1 || options.prefetch > kMostPrefetch) {
     return invalid("loader: prefetch of {} batches is not between 1 and {}", options.prefetch, kMostPrefetch);
   }
+  if (options.transform.element != DType::f32)
+    return invalid("loader: batches of {} are not supported", to_text(options.transform.element));
   if (options.batch < 1) return invalid("loader: batch of 0 samples");
-  if (options.batch > kLargestBatch / (image_floats * sizeof(float))) {
+  if (options.batch > kLargestBatch / transform.bytes()) {
     return invalid("loader: a batch of {} images of {} x {} takes more than {}", options.batch,
-                   options.transform.size, options.transform.size, ByteCount{kLargestBatch});
+                   transform.height(), transform.width(), ByteCount{kLargestBatch});
   }
   return Status();
 }
@@ -35,7 +37,7 @@ Loader::~Loader() = default;
 Result<std::unique_ptr<Loader>> Loader::open(const formats::ShardSource& source, const LoaderOptions& options,
                                              const std::optional<OrderState>& resume) {
   OK_OR_RETURN(transform, Transform::create(options.transform));
-  RETURN_IF_ERROR(check(source, options, transform.output_size()));
+  RETURN_IF_ERROR(check(source, options, transform));
   OK_OR_RETURN(schedule, Schedule::create(source.samples().size(), options, resume));
   auto engine = std::make_unique<Engine>(source, options, std::move(schedule), std::move(transform));
   engine->start();

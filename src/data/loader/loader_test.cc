@@ -14,7 +14,7 @@ namespace {
 TEST(Loader, gives_each_sample_with_its_label_and_pixels) {
   const Dataset dataset(100);
   LoaderOptions options = options_of(32);
-  options.transform = {.size = kSide, .resize = kSide};
+  options.transform.operations = {{"center_crop", {{"size", double{kSide}}}}};
   auto loader = Loader::open(dataset.source(), options).value();
   EXPECT_EQ(loader->batches_per_epoch(), 4u);
   const std::vector<Got> all = take_epochs(*loader, 1);
@@ -189,7 +189,7 @@ TEST(LoaderOptions, that_cannot_work_are_refused) {
             "loader: prefetch of 0 batches is not between 1 and 4096");
   EXPECT_EQ(refusal([](auto& o) {
               o.batch = 1 << 20;
-              o.transform.size = 224;
+              o.transform.operations = {{"center_crop", {{"size", 224.0}}}};
             }),
             "loader: a batch of 1048576 images of 224 x 224 takes more than 16GiB");
   EXPECT_EQ(refusal([](auto& o) { o.rank.rank = Rank{1}; }), "order: rank 1 is not in a world of 1");

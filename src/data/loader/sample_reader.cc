@@ -38,7 +38,7 @@ Outcome SampleReader::fetch(std::uint64_t sample, Status& error) {
   return error.code() == Code::unavailable ? Outcome::failed : Outcome::damaged;
 }
 
-Outcome SampleReader::read(const Occasion& occasion, std::span<float> out, Status& error) {
+Outcome SampleReader::read(const Occasion& occasion, std::span<std::byte> out, Status& error) {
   Outcome outcome = Outcome::cached;
   std::optional<ImageView> view = cache_.find(occasion.sample);
   if (!view) {
@@ -47,7 +47,7 @@ Outcome SampleReader::read(const Occasion& occasion, std::span<float> out, Statu
     view = image_.view();
     cache_.keep(occasion.sample, *view);
   }
-  error = transform_.apply(*view, occasion, out);
+  error = transform_.apply(*view, occasion, scratch_, out);
   if (error.ok()) return outcome;
   error = std::move(error).with_context(name_of(source_, occasion.sample));
   return Outcome::failed;

@@ -23,14 +23,14 @@ enum class Outcome { decoded, cached, damaged, failed };
 
 class SampleReader {
  public:
-  /// `source` and `cache` must outlive the reader.
-  SampleReader(const formats::ShardSource& source, PixelCache& cache, Transform transform)
-      : source_(source), cache_(cache), transform_(std::move(transform)) {}
+  /// All three must outlive the reader.
+  SampleReader(const formats::ShardSource& source, PixelCache& cache, const Transform& transform)
+      : source_(source), cache_(cache), transform_(transform) {}
 
   /// Fills `out` with the transformed image. `damaged`: what is stored is no whole image; `failed`: it could
   /// not be read at all or does not fit the transform. In both cases `error` says why, naming shard and
   /// sample.
-  Outcome read(const Occasion& occasion, std::span<float> out, Status& error);
+  Outcome read(const Occasion& occasion, std::span<std::byte> out, Status& error);
 
  private:
   // Decodes the sample into image_.
@@ -38,7 +38,8 @@ class SampleReader {
 
   const formats::ShardSource& source_;
   PixelCache& cache_;
-  Transform transform_;
+  const Transform& transform_;
+  TransformScratch scratch_;
   std::vector<std::byte> bytes_;
   Image image_;
 };

@@ -72,7 +72,8 @@ inline LoaderOptions options_of(std::uint32_t batch, int rank = 0, int world = 1
   options.seed = 5;
   options.batch = batch;
   options.rank = {Rank{rank}, WorldSize{world}, Remainder::pad};
-  options.transform = {.size = kSide, .crop = Crop::padded, .padding = 2, .flip = true};
+  options.transform.operations = {{"random_crop", {{"size", double{kSide}}, {"padding", 2.0}}},
+                                  {"random_horizontal_flip"}};
   return options;
 }
 

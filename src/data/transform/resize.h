@@ -1,30 +1,50 @@
-// Resizing as Pillow's Image.resize(BILINEAR) does it: a triangle filter as wide as the reduction, 22-bit
-// fixed point, first across, then down. Used by Transform. Thread-compatible: scratch memory is kept.
+// Resizing as Pillow's Image.resize does it, bit for bit: a filter as wide as the reduction, 22-bit fixed
+// point, first across, then down, each rounded to a byte. Rows are made one by one, so that they can go on to
+// the batch while they are in the cache. Used by Canvas. Thread-compatible: scratch memory is kept.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "data/decode/image.h"
 
 namespace stoker::data {
 
-/// A rectangle of pixels in somebody's image.
-struct Region {
+/// Pillow's filters. All but nearest take the whole area that a pixel of the result stands for.
+enum class Filter { nearest, box, bilinear, hamming, bicubic, lanczos };
+
+/// Pixels of a part of an image: the first pixel of `image` is (x, y) of the whole.
+struct Held {
+  ImageView image;
   std::uint32_t x = 0;
   std::uint32_t y = 0;
+};
+
+/// What is to be made: `part` of an image, taken as an image of its own, is resized to width x height, and
+/// only `window` of that is wanted. REQUIRES: `part` lies in the image, `window` in width x height, and
+/// neither is empty.
+struct Resizing {
+  Region part;
   std::uint32_t width = 0;
   std::uint32_t height = 0;
+  Region window;
+  Filter filter = Filter::bilinear;
 };
 
 /// Resizes parts of images.
 class Resizer {
  public:
-  /// Takes `part` of `image` as an image of its own, resizes it to width x height, and keeps `window` of
-  /// that: only those pixels are computed. The view is valid until the next call. REQUIRES: `part` lies in
-  /// the image and is not empty, `window` lies in width x height and is not empty.
-  ImageView resize(const ImageView& image, const Region& part, std::uint32_t width, std::uint32_t height,
-                   const Region& window);
+  /// Prepares for one resizing; needed() and row() are about the last one.
+  void start(const Resizing& resizing);
+  /// The pixels of the image that the wanted ones are made of.
+  const Region& needed() const { return needed_; }
+  /// Where they are. Must be valid as long as row() is called, and hold needed().
+  void take(const Held& pixels);
+  /// Row `y` of the window, 3 x window.width bytes, valid until the next call. Going downwards is fastest.
+  const std::uint8_t* row(std::uint32_t y);
+  /// All of the window at once; the view is valid until the next call of anything here.
+  ImageView all();
 
  private:
   // Which source pixels make one result pixel, and their weights in 1 / 2^22.
@@ -33,19 +53,25 @@ class Resizer {
     std::uint32_t count = 0;
     std::size_t weights = 0;
   };
-  struct Filter {
+  struct Taps {
     std::vector<Tap> taps;
     std::vector<std::int32_t> weights;
+    std::uint32_t first() const { return taps.front().first; }
+    std::uint32_t end() const { return taps.back().first + taps.back().count; }
   };
-  static void make_filter(std::uint32_t from, std::uint32_t to, std::uint32_t begin, std::uint32_t count,
-                          Filter& filter);
+  static void make_taps(Filter filter, std::uint32_t from, std::uint32_t to, std::uint32_t begin,
+                        std::uint32_t count, Taps& taps);
   void across(const std::uint8_t* row, std::uint8_t* out) const;
-  void down(const Region& window, std::uint32_t first_row);
 
-  Filter horizontal_;
-  Filter vertical_;
-  std::vector<std::uint8_t> rows_;    // resized across only
-  std::vector<std::uint8_t> pixels_;  // the result
+  Resizing resizing_;
+  Region needed_;
+  Held pixels_;
+  Taps horizontal_;
+  Taps vertical_;
+  std::vector<std::uint8_t> rows_;  // resized across only
+  std::uint32_t rows_done_ = 0;     // from needed_.y
+  std::vector<std::uint8_t> row_;
+  std::vector<std::uint8_t> all_;
   std::vector<std::int32_t> sums_;
 };
 

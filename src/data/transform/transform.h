@@ -1,60 +1,85 @@
-// What happens to an image between decoding and the model: crop, flip, normalisation to float32 planes. The
-// random part is a pure function of (seed, epoch, sample), so it is the same on any thread, rank and attempt.
-// Used by the loader's worker threads; each has its own Transform.
+// What happens to an image between its stored bytes and the model: decode, crop, resize, flip, colour,
+// normalisation, all in one pass that ends at the sample's place in the batch. The random part is a pure
+// function of (seed, epoch, sample), so it is the same on any thread, rank and attempt. Used by the loader.
+// A Transform is immutable and thread-safe; each thread brings its own TransformScratch.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
+#include "base/tensor_view.h"
 #include "data/decode/image.h"
+#include "data/transform/operation.h"
 #include "data/transform/randomness.h"
-#include "data/transform/resize.h"
 
 namespace stoker::data {
 
-/// Which part of the image the model sees.
-enum class Crop {
-  centre,  ///< shorter side resized to `resize`, then the middle; nothing random
-  padded,  ///< black borders of `padding` pixels, then a random place (torchvision RandomCrop(padding=))
-  scaled,  ///< a random area of 8 to 100 % and aspect of 3/4 to 4/3, resized (torchvision RandomResizedCrop)
-};
+/// Where the colours of a sample lie: as three planes, or beside each other in every pixel.
+enum class Layout { nchw, nhwc };
 
 struct TransformOptions {
-  std::uint32_t size = 0;  ///< the model sees size x size
-  Crop crop = Crop::centre;
-  std::uint32_t padding = 0;                ///< for Crop::padded
-  std::uint32_t resize = 0;                 ///< for Crop::centre; at least `size`
-  bool flip = false;                        ///< mirrored left to right with probability 1/2
-  std::array<float, 3> mean{0, 0, 0};       ///< of values in 0..1, per channel
-  std::array<float, 3> deviation{1, 1, 1};  ///< standard deviation, likewise
+  /// In the order they are applied; `normalize` may only be the last. See recipe().
+  std::vector<Operation> operations = {};
+  /// f32, bf16 and f16 hold values in 0..1, or what normalize makes of them; u8 holds bytes, and nothing
+  /// normalised.
+  DType element = DType::f32;
+  Layout layout = Layout::nchw;
 };
 
-/// Applies one set of options; keeps scratch memory between images. Thread-compatible.
-class Transform {
+/// Memory that one thread keeps between images. Thread-compatible.
+class TransformScratch {
  public:
-  /// Fails with Invalid on a size of 0 or over 16384, a resize below the size, or a deviation that is not
-  /// positive.
-  static Result<Transform> create(const TransformOptions& options);
-
-  /// Floats of one transformed image: 3 x size x size.
-  std::size_t output_size() const { return 3 * static_cast<std::size_t>(options_.size) * options_.size; }
-  /// Writes the image as three planes (red, green, blue): (value / 255 - mean) / deviation, each operation
-  /// rounded to float32 as in torchvision's ToTensor and Normalize. Fails with Invalid when a padded crop
-  /// does not fit the image. REQUIRES: out.size() == output_size().
-  Status apply(const ImageView& image, const Occasion& occasion, std::span<float> out);
+  TransformScratch();
+  ~TransformScratch();
+  TransformScratch(TransformScratch&&) noexcept;
+  TransformScratch& operator=(TransformScratch&&) noexcept;
 
  private:
-  explicit Transform(const TransformOptions& options);
-  Status apply_centre(const ImageView& image, Dice& dice, std::span<float> out);
-  Status apply_padded(const ImageView& image, Dice& dice, std::span<float> out);
-  void apply_scaled(const ImageView& image, Dice& dice, std::span<float> out);
-  bool flips(Dice& dice) const;
+  friend class Transform;
+  struct Buffers;
+  std::unique_ptr<Buffers> buffers_;
+};
 
-  TransformOptions options_;
-  std::array<std::array<float, 256>, 3> levels_;  // the normalised value of each byte, per channel
-  Resizer resizer_;
+/// Applies one list of operations.
+class Transform {
+ public:
+  /// Fails with Invalid for an unknown operation or parameter, a value out of range, an element type that is
+  /// none of the four, or a list that leaves open what size the images come out with.
+  static Result<Transform> create(const TransformOptions& options);
+  Transform(Transform&&) noexcept;
+  Transform& operator=(Transform&&) noexcept;
+  ~Transform();
+
+  /// Of every sample.
+  std::uint32_t width() const;
+  std::uint32_t height() const;
+  DType element() const;
+  Layout layout() const;
+  /// 3 x height() x width().
+  std::size_t elements() const;
+  /// elements() x size_of(element()).
+  std::size_t bytes() const;
+
+  /// Decodes `file` (JPEG, PNG or WebP), no more of it than is needed, and writes the transformed sample to
+  /// `out`. Pixels as torchvision gives them on PIL images, each operation of the normalisation rounded to
+  /// float32. Fails as decode_image does, or with Invalid when an operation does not fit the image.
+  /// REQUIRES: out.size() == bytes(), aligned to the element.
+  Status apply_to_file(std::span<const std::byte> file, const Occasion& occasion, TransformScratch& scratch,
+                       std::span<std::byte> out) const;
+  /// The same from pixels that are decoded already.
+  Status apply(const ImageView& image, const Occasion& occasion, TransformScratch& scratch,
+               std::span<std::byte> out) const;
+
+ private:
+  struct Plan;
+  explicit Transform(std::unique_ptr<const Plan> plan);
+
+  std::unique_ptr<const Plan> plan_;
 };
 
 }  // namespace stoker::data

@@ -17,25 +17,31 @@ data::LoaderOptions common_loader(const job::TrainOptions& train, const RankEnvi
   options.rank.world = environment.world_size;
   options.threads = std::max<std::uint32_t>(1, train.loader_threads);
   options.prefetch = std::max<std::uint32_t>(1, train.prefetch);
-  options.transform.size = train.image.size;
-  options.transform.resize = train.image.validation_resize;
-  for (std::size_t i = 0; i < 3; ++i) {
-    options.transform.mean[i] = static_cast<float>(train.image.mean.at(i));
-    options.transform.deviation[i] = static_cast<float>(train.image.standard_deviation.at(i));
-  }
   return options;
 }
 
-data::Crop crop_of(job::Crop crop) {
-  switch (crop) {
+using Operations = std::vector<data::Operation>;
+
+Operations centre_crop(const job::ImageOptions& image) {
+  return {{"resize", {{"size", static_cast<double>(image.validation_resize)}}},
+          {"center_crop", {{"size", static_cast<double>(image.size)}}}};
+}
+
+Operations crop_of(const job::ImageOptions& image) {
+  switch (image.crop) {
     case job::Crop::pad:
-      return data::Crop::padded;
+      return {{"random_crop",
+               {{"size", static_cast<double>(image.size)}, {"padding", static_cast<double>(image.padding)}}}};
     case job::Crop::resize:
-      return data::Crop::scaled;
+      return {{"random_resized_crop", {{"size", static_cast<double>(image.size)}}}};
     case job::Crop::none:
       break;
   }
-  return data::Crop::centre;
+  return centre_crop(image);
+}
+
+data::Operation normalize(const job::ImageOptions& image) {
+  return {"normalize", {{"mean", image.mean}, {"std", image.standard_deviation}}};
 }
 
 }  // namespace
@@ -64,9 +70,9 @@ data::LoaderOptions training_loader(const job::TrainOptions& train, const RankEn
   options.batch = train.batch;
   options.shuffle = data::Shuffle::every_epoch;
   options.rank.remainder = data::Remainder::pad;
-  options.transform.crop = crop_of(train.image.crop);
-  options.transform.padding = train.image.padding;
-  options.transform.flip = train.image.flip;
+  options.transform.operations = crop_of(train.image);
+  if (train.image.flip) options.transform.operations.push_back({"random_horizontal_flip"});
+  options.transform.operations.push_back(normalize(train.image));
   return options;
 }
 
@@ -75,7 +81,8 @@ data::LoaderOptions validation_loader(const job::TrainOptions& train, const Rank
   options.batch = train.validation_batch;
   options.shuffle = data::Shuffle::none;
   options.rank.remainder = data::Remainder::exact;
-  options.transform.crop = data::Crop::centre;
+  options.transform.operations = centre_crop(train.image);
+  options.transform.operations.push_back(normalize(train.image));
   return options;
 }
 

@@ -35,7 +35,7 @@ Status add_all(Model& model, const data::Dataset& dataset, const ValidationOptio
     }
     OK_OR_RETURN(batch, loader->next(Deadline::after(options.patience)));
     if (!batch) return {};
-    RETURN_IF_ERROR(add_batch(model, *batch, options.loader.transform.size, sums));
+    RETURN_IF_ERROR(add_batch(model, *batch, options.image_size, sums));
   }
 }
 

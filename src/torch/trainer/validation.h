@@ -21,6 +21,7 @@ struct Scores {
 
 struct ValidationOptions {
   data::LoaderOptions loader;
+  std::uint32_t image_size = 0;            ///< samples are image_size x image_size
   Duration patience{0};                    ///< how long a batch may take to come
   std::function<bool()> should_interrupt;  ///< asked between batches
 };

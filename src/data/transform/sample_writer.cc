@@ -1,0 +1,74 @@
+#include "data/transform/sample_writer.h"
+
+#include <bit>
+#include <cmath>
+
+namespace stoker::data {
+
+std::uint16_t to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (std::isnan(value)) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+std::uint16_t to_f16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+  if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7E00u);
+  const float magnitude = std::abs(value);
+  if (magnitude >= 65520.0f) return static_cast<std::uint16_t>(sign | 0x7C00u);
+  // Below the smallest normal number the spacing is 2^-24: adding 0.5 rounds to it, to even.
+  if (magnitude < 0x1p-14f) {
+    const float shifted = magnitude + 0.5f;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000u));
+  }
+  const auto rest = std::bit_cast<std::uint32_t>(magnitude);
+  const std::uint32_t rounded = rest + 0xFFFu + (rest >> 13 & 1u);
+  return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+SampleWriter::SampleWriter(std::uint32_t width, std::uint32_t height, DType element, Layout layout,
+                           const Normalisation& normalisation)
+    : width_(width), height_(height), element_(element), layout_(layout) {
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t value = 0; value < 256; ++value) {
+      const float unit = static_cast<float>(value) / 255.0f;
+      const float level = (unit - normalisation.mean[c]) / normalisation.deviation[c];
+      levels32_[c][value] = level;
+      levels16_[c][value] = element == DType::bf16 ? to_bf16(level) : to_f16(level);
+      levels8_[c][value] = static_cast<std::uint8_t>(value);
+    }
+  }
+}
+
+template <typename T>
+void SampleWriter::write_as(const std::array<std::array<T, 256>, 3>& levels, std::uint32_t y,
+                            const SampleRow& row, T* out) const {
+  const std::size_t plane = std::size_t{width_} * height_;
+  const std::size_t step = layout_ == Layout::nchw ? 1 : 3;
+  for (std::size_t c = 0; c < 3; ++c) {
+    T* to = layout_ == Layout::nchw ? out + c * plane + std::size_t{y} * width_
+                                    : out + std::size_t{3} * y * width_ + c;
+    const auto place = [&](std::uint32_t x) -> T& {
+      return to[step * (row.is_flipped ? width_ - 1 - x : x)];
+    };
+    const T fill = levels[c][row.fill[c]];
+    for (std::uint32_t x = 0; x < row.first; ++x) place(x) = fill;
+    for (std::uint32_t i = 0; i < row.count; ++i) place(row.first + i) = levels[c][row.pixels[3 * i + c]];
+    for (std::uint32_t x = row.first + row.count; x < width_; ++x) place(x) = fill;
+  }
+}
+
+void SampleWriter::write(std::uint32_t y, const SampleRow& row, std::span<std::byte> out) const {
+  switch (element_) {
+    case DType::f32:
+      return write_as(levels32_, y, row, reinterpret_cast<float*>(out.data()));
+    case DType::bf16:
+    case DType::f16:
+      return write_as(levels16_, y, row, reinterpret_cast<std::uint16_t*>(out.data()));
+    default:
+      return write_as(levels8_, y, row, reinterpret_cast<std::uint8_t*>(out.data()));
+  }
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,64 @@
+// The last step of a transform: rows of 8-bit RGB become normalised numbers at their place in the batch, in
+// its element type and layout. Used by Transform and Canvas. Immutable, thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/tensor_view.h"
+#include "data/transform/transform.h"
+
+namespace stoker::data {
+
+/// One row of a sample: `count` pixels from column `first` on, the colour `fill` elsewhere; then the whole
+/// row is mirrored if is_flipped.
+struct SampleRow {
+  const std::uint8_t* pixels = nullptr;
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::array<std::uint8_t, 3> fill{0, 0, 0};
+  bool is_flipped = false;
+};
+
+/// What becomes of a byte: (value / 255 - mean) / deviation, each operation rounded to float32.
+struct Normalisation {
+  std::array<float, 3> mean{0, 0, 0};
+  std::array<float, 3> deviation{1, 1, 1};
+};
+
+class SampleWriter {
+ public:
+  /// REQUIRES: element is f32, bf16, f16 or u8; for u8 the normalisation is ignored.
+  SampleWriter(std::uint32_t width, std::uint32_t height, DType element, Layout layout,
+               const Normalisation& normalisation);
+
+  std::uint32_t width() const { return width_; }
+  std::uint32_t height() const { return height_; }
+  DType element() const { return element_; }
+  Layout layout() const { return layout_; }
+  /// Writes row `y` of the sample. REQUIRES: out holds 3 x width x height elements and is aligned to them.
+  void write(std::uint32_t y, const SampleRow& row, std::span<std::byte> out) const;
+
+ private:
+  template <typename T>
+  void write_as(const std::array<std::array<T, 256>, 3>& levels, std::uint32_t y, const SampleRow& row,
+                T* out) const;
+
+  std::uint32_t width_;
+  std::uint32_t height_;
+  DType element_;
+  Layout layout_;
+  // The result for each byte, per channel; 16-bit floats as their bits.
+  std::array<std::array<float, 256>, 3> levels32_;
+  std::array<std::array<std::uint16_t, 256>, 3> levels16_;
+  std::array<std::array<std::uint8_t, 256>, 3> levels8_;
+};
+
+/// Bits of the bfloat16 and of the IEEE half nearest to `value`, ties to even.
+std::uint16_t to_bf16(float value);
+std::uint16_t to_f16(float value);
+
+}  // namespace stoker::data
