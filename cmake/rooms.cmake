@@ -52,6 +52,7 @@ function(stoker_add_rooms)
   stoker_room(stage ROOMS data format net slurm record)
   stoker_room(rank ROOMS job slurm net format record checkpoint observe stage LIBRARIES stoker::json stoker::hwloc)
   stoker_room(launch ROOMS job rank slurm record checkpoint observe stage LIBRARIES stoker::json)
+  stoker_room(lab ROOMS slurm net LIBRARIES stoker::json)
   stoker_room(explain ROOMS config format net slurm record job data checkpoint observe stage LIBRARIES stoker::re2)
   stoker_room(report ROOMS config format net slurm record job data checkpoint observe stage explain
               LIBRARIES stoker::json)
@@ -62,7 +63,7 @@ function(stoker_add_rooms)
     set_source_files_properties(${CMAKE_SOURCE_DIR}/src/torch/gloo_backend.cc PROPERTIES
                                 INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/src/torch/gloo_stub)
   endif()
-  stoker_room(cli ROOMS config format net slurm record job data checkpoint observe stage rank launch explain report
+  stoker_room(cli ROOMS config format net slurm record job data checkpoint observe stage rank launch lab explain report
               LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 
