@@ -20,6 +20,11 @@ BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")
 EXAMPLE_TAR = REPOSITORY / "examples/cifar10/cifar10-6000.tar"
 
 
+def pytest_configure() -> None:
+    # Under nohup a hang-up is ignored, and what we start would inherit that.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="also run the tests of the long lane")
 
