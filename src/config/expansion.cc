@@ -20,7 +20,8 @@ std::optional<Node> Expansion::expand(const std::string& path) {
   open_.push_back(path);
   Node node = assignment.node;
   bool is_good = true;
-  if (assignment.setting->type == Type::words && node.kind == Node::Kind::scalar) {
+  const Type type = assignment.setting->type;
+  if ((type == Type::words || type == Type::texts) && node.kind == Node::Kind::scalar) {
     Result<std::vector<std::string>> words = split_words(node.text);
     if (words.ok()) {
       for (const std::string& word : *words) {

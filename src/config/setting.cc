@@ -34,6 +34,8 @@ std::string_view wanted(Type type) {
       return "an interval";
     case Type::words:
       return "a command line";
+    case Type::texts:
+      return "a list of texts";
   }
   return "";
 }
@@ -166,7 +168,7 @@ Result<Value> read_every(const Setting& setting, const Node& node) {
   return Value(std::move(period));
 }
 
-Result<Value> read_words(const Node& node) {
+Result<Value> read_words(const Setting& setting, const Node& node) {
   std::vector<std::string> words;
   for (const Node& item : node.items) {
     if (item.kind != Node::Kind::scalar)
@@ -177,7 +179,8 @@ Result<Value> read_words(const Node& node) {
     OK_OR_RETURN(split, split_words(node.text));
     words = std::move(split);
   }
-  if (words.empty() || words.front().empty()) return invalid("names no program");
+  if (setting.type == Type::words && (words.empty() || words.front().empty()))
+    return invalid("names no program");
   return Value(std::move(words));
 }
 
@@ -260,13 +263,14 @@ bool reads_as_something_else(std::string_view text) {
 }  // namespace
 
 Result<Value> read_value(const Setting& setting, const Node& node) {
-  const bool takes_list = setting.type == Type::numbers || setting.type == Type::words;
+  const bool takes_words = setting.type == Type::words || setting.type == Type::texts;
+  const bool takes_list = setting.type == Type::numbers || takes_words;
   const bool takes_scalar = setting.type != Type::numbers;
   const bool fits =
       (takes_list && node.kind == Node::Kind::list) || (takes_scalar && node.kind == Node::Kind::scalar);
   if (!fits) return invalid("wants {}, got {}", wanted(setting.type), kind_text(node.kind));
   if (setting.type == Type::numbers) return read_numbers(setting, node);
-  if (setting.type == Type::words) return read_words(node);
+  if (takes_words) return read_words(setting, node);
   return read_scalar(setting, node);
 }
 
@@ -312,6 +316,8 @@ std::string type_text(const Setting& setting) {
       return "list of numbers";
     case Type::words:
       return "command line";
+    case Type::texts:
+      return "list of texts";
     case Type::size:
       return "amount of bytes";
     case Type::text:

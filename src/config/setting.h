@@ -29,7 +29,8 @@ enum class Type {
   choice,    ///< one of Setting::choices
   numbers,   ///< a list
   every,     ///< "never", a duration, or a count of one of Setting::choices ("100 steps")
-  words,     ///< arguments: text split by shell quoting, or a list
+  words,     ///< a command line: text split by shell quoting, or a list; never empty
+  texts,     ///< as words, and may be empty
 };
 
 /// The declaration.
@@ -64,7 +65,7 @@ struct Period {
   friend bool operator==(const Period&, const Period&) = default;
 };
 
-/// text, path, choice: string; count: int64; numbers: vector<double>; words: vector<string>.
+/// text, path, choice: string; count: int64; numbers: vector<double>; words, texts: vector<string>.
 using Value = std::variant<std::string, bool, std::int64_t, double, ByteCount, Duration, std::vector<double>,
                            Period, std::vector<std::string>>;
 

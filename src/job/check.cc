@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "slurm/script/batch_script.h"
 
 namespace stoker::job {
 namespace {
@@ -84,6 +85,27 @@ void check_command(const Effective& effective, const Job& job, Mistakes& mistake
   }
 }
 
+// What goes into a batch script is quoted there; here is only refused what can mean nothing.
+void check_slurm(const Effective& effective, const job::SlurmOptions& slurm, Mistakes& mistakes) {
+  const auto check_word = [&](std::string_view key, const std::optional<std::string>& word) {
+    if (!word) return;
+    const bool is_word = !word->empty() && word->size() <= 256 && word->front() != '-' &&
+                         std::all_of(word->begin(), word->end(), [](char c) {
+                           return static_cast<unsigned char>(c) > 0x20 && c != 0x7f;
+                         });
+    if (!is_word) mistakes.add(effective.origin(key), format("{}: '{}' is no name", key, printable(*word)));
+  };
+  check_word("slurm.account", slurm.account);
+  check_word("slurm.partition", slurm.partition);
+  check_word("slurm.qos", slurm.qos);
+  check_word("slurm.reservation", slurm.reservation);
+  for (const std::string& option : slurm.extra) {
+    const Status status = slurm::check_extra(option);
+    if (!status.ok())
+      mistakes.add(effective.origin("slurm.extra"), format("slurm.extra: {}", status.message()));
+  }
+}
+
 void complete_image(const Effective& effective, TrainOptions& train) {
   const auto is_set = [&](std::string_view key) { return effective.entries().contains(key); };
   const bool is_cifar = train.model == Model::cifar_resnet20;
@@ -159,6 +181,7 @@ bool is_name_character(char c) {
 void complete_and_check(const Effective& effective, const Origin& file, Job& job, Mistakes& mistakes) {
   const bool is_readable = mistakes.empty();
   check_names(effective, job, mistakes);
+  check_slurm(effective, job.slurm, mistakes);
   if (!is_readable) return;
   check_what_runs(effective, file, mistakes);
   check_command(effective, job, mistakes);

@@ -53,10 +53,18 @@ void visit_job(Visitor& visit, AnyJob& job) {
   visit("resources.nodes", job.resources.nodes);
   visit("resources.ranks_per_node", job.resources.ranks_per_node);
   visit("resources.cpus_per_rank", job.resources.cpus_per_rank);
+  visit("resources.gpus_per_rank", job.resources.gpus_per_rank);
+  visit("resources.memory_per_node", job.resources.memory_per_node);
   visit("resources.time", job.resources.time);
+  visit("slurm.account", job.slurm.account);
+  visit("slurm.partition", job.slurm.partition);
+  visit("slurm.qos", job.slurm.qos);
+  visit("slurm.reservation", job.slurm.reservation);
+  visit("slurm.extra", job.slurm.extra);
   visit("checkpoint.directory", job.checkpoint.directory);
   visit("checkpoint.every", job.checkpoint.every);
   visit("checkpoint.keep", job.checkpoint.keep);
+  visit("checkpoint.before_end", job.checkpoint.before_end);
   visit("launcher", job.launcher);
   visit("record.directory", job.record.directory);
   visit("record.metrics", job.record.metrics);

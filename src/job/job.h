@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -117,10 +118,23 @@ struct Resources {
   std::uint32_t nodes = 0;
   std::uint32_t ranks_per_node = 0;
   std::optional<std::uint32_t> cpus_per_rank;  ///< empty: the cores at hand shared out evenly
-  std::optional<Duration> time;                ///< empty: no limit
+  std::uint32_t gpus_per_rank = 0;             ///< of a submitted job
+  std::optional<ByteCount> memory_per_node;    ///< of a submitted job; empty: the partition's default
+  std::optional<Duration> time;                ///< empty: no limit, in the queue the partition's default
 
   std::uint32_t world_size() const { return nodes * ranks_per_node; }
   friend bool operator==(const Resources&, const Resources&) = default;
+};
+
+/// `slurm`: what a submitted job asks of the queue beside its resources. Empty texts: the cluster's defaults.
+struct SlurmOptions {
+  std::optional<std::string> account;
+  std::optional<std::string> partition;
+  std::optional<std::string> qos;
+  std::optional<std::string> reservation;
+  std::vector<std::string> extra;  ///< options for sbatch, as slurm::check_extra accepts them
+
+  friend bool operator==(const SlurmOptions&, const SlurmOptions&) = default;
 };
 
 /// `environment`: what the ranks find beside the contract of docs/environment.md.
@@ -143,6 +157,7 @@ struct CheckpointOptions {
   /// Absolute; each run makes a folder named for its id inside. Empty: `checkpoints` in the run folder.
   std::optional<Path> directory;
   Every every;
+  Duration before_end{0};  ///< a submitted job is asked to save so long before its time limit; 0: never
   std::uint32_t keep = 0;  ///< the newest so many; at least 1
 
   friend bool operator==(const CheckpointOptions&, const CheckpointOptions&) = default;
@@ -191,6 +206,7 @@ struct Job {
   std::optional<TrainOptions> train;
   std::map<std::string, std::string> params;
   Resources resources;
+  SlurmOptions slurm;
   Environment environment;
   std::map<std::string, DataSource> data;  ///< names are [a-z][a-z0-9_]*
   CheckpointOptions checkpoint;

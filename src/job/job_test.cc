@@ -35,10 +35,12 @@ TEST(Job, effective_file_loads_back_as_an_equal_job) {
   const Path file = box.write(R"(name: r50
 run: python 'my train.py' --lr ${params.lr} --note '$${HOME}' ""
 params: {lr: 0.1, note: "two words: \"a\"\n\u2028", yes: "no"}
-resources: {nodes: 2, ranks_per_node: 4, cpus_per_rank: 8, time: 2-12:00:00}
+resources:
+  {nodes: 2, ranks_per_node: 4, cpus_per_rank: 8, gpus_per_rank: 1, memory_per_node: 128GB, time: 2-12:00:00}
+slurm: {account: def-lab, partition: "gpu,cpu", qos: high, reservation: r, extra: ["-C v100", --exclusive, "--x=a'b"]}
 environment: {venv: .venv, variables: {A: "", B: "a #b", NO: "null"}}
 data: {train: {source: x y/z}}
-checkpoint: {directory: ckpt, every: 90s, keep: 2}
+checkpoint: {directory: ckpt, every: 90s, keep: 2, before_end: 5m}
 launcher: single
 record: {directory: out, metrics: false, receipts: true, sample_every: 250ms}
 timeouts: {grace: 1500ms}
@@ -204,10 +206,18 @@ INSTANTIATE_TEST_SUITE_P(
              "/box/job.yaml:2:1: unknown key 'nodes'; did you mean 'resources.nodes'?\n"
              "    2 | nodes: 2\n"
              "      | ^"},
-        Case{"key_not_built", "run: x\nslurm: {account: a}\n",
-             "/box/job.yaml:2:1: unknown key 'slurm'\n"
-             "    2 | slurm: {account: a}\n"
+        Case{"key_not_built", "run: x\nchain: {until: done}\n",
+             "/box/job.yaml:2:1: unknown key 'chain'\n"
+             "    2 | chain: {until: done}\n"
              "      | ^"},
+        Case{"option_with_a_key_of_its_own", "run: x\nslurm: {extra: [--exclusive, --time=1:00]}\n",
+             "/box/job.yaml:2:16: slurm.extra: '--time=1:00': use resources.time in place of --time\n"
+             "    2 | slurm: {extra: [--exclusive, --time=1:00]}\n"
+             "      |                ^"},
+        Case{"no_name_of_a_partition", "run: x\nslurm: {partition: \"gpu cpu\"}\n",
+             "/box/job.yaml:2:20: slurm.partition: 'gpu cpu' is no name\n"
+             "    2 | slurm: {partition: \"gpu cpu\"}\n"
+             "      |                    ^"},
         Case{"duplicate_key", "run: x\nname: a\nname: b\n",
              "/box/job.yaml:3:1: duplicate key 'name' (first at 2:1)\n"
              "    3 | name: b\n"

@@ -17,6 +17,8 @@ class Writer {
   void operator()(std::string_view key, const T& field) {
     if constexpr (requires { field.has_value(); }) {
       if (field) (*this)(key, *field);
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      if (!field.empty()) yaml_.put(key, value_of(field), origins_.where(key));
     } else {
       yaml_.put(key, value_of(field), origins_.where(key));
     }
@@ -39,6 +41,7 @@ class Writer {
   static Value value_of(std::uint32_t value) { return std::int64_t{value}; }
   static Value value_of(std::uint64_t value) { return static_cast<std::int64_t>(value); }
   static Value value_of(Duration value) { return value; }
+  static Value value_of(ByteCount value) { return value; }
   static Value value_of(const std::vector<double>& values) { return values; }
   static Value value_of(const std::vector<std::string>& words) { return words; }
   static Value value_of(const Every& every) {

@@ -61,6 +61,22 @@ std::string_view to_text(Outcome outcome) {
   return "failed";
 }
 
+Status write_event(EventWriter& out, const Submitting& event) {
+  return Fields().add("host", event.host).add("comment", event.comment).write(out, kSubmitting);
+}
+
+Status write_event(EventWriter& out, const Submitted& event) {
+  return Fields().add("scheduler_job", event.scheduler_job).write(out, kSubmitted);
+}
+
+Status write_event(EventWriter& out, const SubmitFailed& event) {
+  return Fields().add("reason", event.reason).write(out, kSubmitFailed);
+}
+
+Status write_event(EventWriter& out, const CancelAsked& event) {
+  return Fields().add("user", event.user).add("host", event.host).write(out, kCancelAsked);
+}
+
 Status write_event(EventWriter& out, const AttemptStarted& event) {
   const ProcessIdentity& who = event.supervisor;
   return Fields()
@@ -110,6 +126,7 @@ Status write_event(EventWriter& out, const AttemptEnded& event) {
       .add("exit_code", whole(event.exit_code))
       .add_optional("first_rank", event.first_rank)
       .add_text("reason", event.reason)
+      .add_text("job_state", event.job_state)
       .write(out, kAttemptEnded);
 }
 
@@ -130,6 +147,26 @@ Status write_event(EventWriter& out, const Resumed& event) {
       .add("epoch", whole(event.epoch))
       .add("folder", event.folder)
       .write(out, kResumed);
+}
+
+std::optional<Submitting> submitting(const Event& event) {
+  if (event.kind != kSubmitting) return std::nullopt;
+  return Submitting{text(event, "host"), text(event, "comment")};
+}
+
+std::optional<Submitted> submitted(const Event& event) {
+  if (event.kind != kSubmitted || text(event, "scheduler_job").empty()) return std::nullopt;
+  return Submitted{text(event, "scheduler_job")};
+}
+
+std::optional<SubmitFailed> submit_failed(const Event& event) {
+  if (event.kind != kSubmitFailed) return std::nullopt;
+  return SubmitFailed{text(event, "reason")};
+}
+
+std::optional<CancelAsked> cancel_asked(const Event& event) {
+  if (event.kind != kCancelAsked) return std::nullopt;
+  return CancelAsked{text(event, "user"), text(event, "host")};
 }
 
 std::optional<AttemptStarted> attempt_started(const Event& event) {
@@ -177,8 +214,12 @@ std::optional<Stopping> stopping(const Event& event) {
 std::optional<AttemptEnded> attempt_ended(const Event& event) {
   const auto outcome = outcome_of(event.text("outcome").value_or(""));
   if (event.kind != kAttemptEnded || !outcome) return std::nullopt;
-  return AttemptEnded{small(event, "node").value_or(0), *outcome, small(event, "exit_code").value_or(0),
-                      small(event, "first_rank"), text(event, "reason")};
+  return AttemptEnded{small(event, "node").value_or(0),
+                      *outcome,
+                      small(event, "exit_code").value_or(0),
+                      small(event, "first_rank"),
+                      text(event, "reason"),
+                      text(event, "job_state")};
 }
 
 std::optional<CheckpointSaved> checkpoint_saved(const Event& event) {

@@ -20,6 +20,10 @@ inline constexpr std::string_view kRankEnded = "rank_ended";
 inline constexpr std::string_view kStopping = "stopping";
 inline constexpr std::string_view kCheckpointSaved = "checkpoint_saved";
 inline constexpr std::string_view kResumed = "resumed";
+inline constexpr std::string_view kSubmitting = "submitting";
+inline constexpr std::string_view kSubmitted = "submitted";
+inline constexpr std::string_view kSubmitFailed = "submit_failed";
+inline constexpr std::string_view kCancelAsked = "cancel_asked";
 
 /// Which process, so that a reader on the same host can ask whether it still lives: pids are used again, so
 /// its start time (field 22 of /proc/<pid>/stat) counts too, and pids mean something only within one boot of
@@ -78,6 +82,8 @@ struct AttemptEnded {
   int exit_code = 0;
   std::optional<int> first_rank;  ///< the rank whose end decided
   std::string reason;
+  std::string
+      job_state;  ///< what the scheduler called its job when a signal ended it: "TIMEOUT"; "" not asked
 };
 
 /// By the trainer's rank 0, when a checkpoint is committed.
@@ -97,6 +103,32 @@ struct Resumed {
   std::string folder;
 };
 
+/// By who submits an attempt, before the scheduler is asked: from here on a job may exist.
+struct Submitting {
+  std::string host;
+  std::string comment;  ///< by which the job can be found in the scheduler
+};
+
+/// By the same, when the scheduler has taken it.
+struct Submitted {
+  std::string scheduler_job;
+};
+
+/// By the same, when the scheduler has refused it, or could not be asked.
+struct SubmitFailed {
+  std::string reason;
+};
+
+/// By who asks for the attempt's end, before the scheduler is asked.
+struct CancelAsked {
+  std::string user;
+  std::string host;
+};
+
+Status write_event(EventWriter& out, const Submitting& event);
+Status write_event(EventWriter& out, const Submitted& event);
+Status write_event(EventWriter& out, const SubmitFailed& event);
+Status write_event(EventWriter& out, const CancelAsked& event);
 Status write_event(EventWriter& out, const AttemptStarted& event);
 Status write_event(EventWriter& out, const RankStarted& event);
 Status write_event(EventWriter& out, const RankEnded& event);
@@ -106,6 +138,10 @@ Status write_event(EventWriter& out, const CheckpointSaved& event);
 Status write_event(EventWriter& out, const Resumed& event);
 
 /// The event as a struct; nullopt when it is of another kind or lacks what identifies it.
+std::optional<Submitting> submitting(const Event& event);
+std::optional<Submitted> submitted(const Event& event);
+std::optional<SubmitFailed> submit_failed(const Event& event);
+std::optional<CancelAsked> cancel_asked(const Event& event);
 std::optional<AttemptStarted> attempt_started(const Event& event);
 std::optional<RankStarted> rank_started(const Event& event);
 std::optional<RankEnded> rank_ended(const Event& event);

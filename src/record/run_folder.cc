@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/time.h"
 #include "record/json.h"
+#include "record/run_events.h"
 
 namespace stoker::record {
 
@@ -108,6 +109,19 @@ std::vector<const ListedRun*> runs_that(const std::vector<ListedRun>& runs, auto
   return found;
 }
 
+/// Whether an attempt of the run was submitted as this job.
+bool was_job(const ListedRun& listed, std::string_view job) {
+  const auto attempts = listed.run ? listed.run->attempts() : std::vector<Attempt>();
+  if (!attempts) return false;
+  return std::any_of(attempts->begin(), attempts->end(), [&](const Attempt& attempt) {
+    const auto log = read_events(attempt.submit_events());
+    return log && std::any_of(log->events.begin(), log->events.end(), [&](const Event& event) {
+             const auto said = submitted(event);
+             return said && said->scheduler_job == job;
+           });
+  });
+}
+
 /// The ways in which a word may name a run, the more exact first; the first that finds any decides.
 std::vector<const ListedRun*> candidates(const std::vector<ListedRun>& runs, std::string_view word) {
   auto found = runs_that(runs, [&](const ListedRun& r) { return r.id == word; });
@@ -116,6 +130,9 @@ std::vector<const ListedRun*> candidates(const std::vector<ListedRun>& runs, std
       return r.run && !word.empty() && r.run->description().scheduler_job == word;
     });
   }
+  const bool is_number = !word.empty() && word.find_first_not_of("0123456789_+") == std::string_view::npos;
+  if (found.empty() && is_number)
+    found = runs_that(runs, [&](const ListedRun& r) { return was_job(r, word); });
   if (found.empty()) found = runs_that(runs, [&](const ListedRun& r) { return r.id.starts_with(word); });
   if (found.empty()) {
     const std::string end = format("_{}", word);
@@ -138,6 +155,8 @@ Path Attempt::file(std::string_view stem, int index, std::string_view extension)
 Path Attempt::events(std::string_view writer) const { return folder_ / format("events-{}.jsonl", writer); }
 Path Attempt::node_events(int node) const { return events(format("node-{:04}", node)); }
 Path Attempt::rank_events(int rank) const { return events(format("rank-{:04}", rank)); }
+Path Attempt::submit_events() const { return events("submit"); }
+Path Attempt::cancel_events() const { return events("cancel"); }
 
 std::string make_run_id(double unix_seconds, std::string_view git, std::string_view name,
                         std::string_view random) {

@@ -46,10 +46,14 @@ class Attempt {
   Path receipts(int rank) const { return file("receipts", rank, "bin"); }
   Path system(int node) const { return file("system", node, "csv"); }
   Path epochs() const { return folder_ / "epochs.csv"; }
+  Path batch_script() const { return folder_ / "job.sbatch"; }  ///< of a submitted attempt
+  Path batch_log() const { return folder_ / "slurm.log"; }      ///< what that script printed
   /// Events of one writer: "node-0000" for the supervisor of node 0, "rank-0003" for what runs as rank 3.
   Path events(std::string_view writer) const;
   Path node_events(int node) const;
   Path rank_events(int rank) const;
+  Path submit_events() const;  ///< of who submitted it
+  Path cancel_events() const;  ///< of who asked for its end
 
  private:
   Path file(std::string_view stem, int index, std::string_view extension) const;
@@ -68,9 +72,9 @@ class RunFolder {
   /// Opens an existing run. NotFound without folder or run.json, Corrupt when run.json is not ours.
   static Result<RunFolder> open(const Path& folder);
 
-  /// Opens the run that a person named: a folder, "last" (the newest of `runs`), an id, or a prefix of
-  /// exactly one id or name. An error lists the candidates when there are several, or the newest ones when
-  /// none fits.
+  /// Opens the run that a person named: a folder, "last" (the newest of `runs`), an id, a scheduler's job id
+  /// of one of its attempts, or a prefix of exactly one id or name. An error lists the candidates when there
+  /// are several, or the newest ones when none fits.
   static Result<RunFolder> find(const Path& runs, std::string_view run);
 
   const std::string& id() const { return id_; }  ///< the folder's name

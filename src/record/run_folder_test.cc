@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "record/run_events.h"
 
 namespace stoker::record {
 namespace {
@@ -181,6 +182,19 @@ TEST(RunFolder, fields_of_the_wrong_type_read_as_absent) {
 TEST(RunFolder, no_runs_folder_is_an_empty_list) {
   TempDirectory box;
   EXPECT_THAT(*list_runs(box / "runs"), SizeIs(0));
+}
+
+TEST(RunFolder, a_run_is_found_by_the_job_of_any_of_its_attempts) {
+  TempDirectory box;
+  const RunFolder run = make_run(box.path(), 1'763'719'391);
+  (void)make_run(box.path(), 1'763'719'392);
+  for (const char* job : {"812345", "812399"}) {
+    auto events = EventWriter::open(run.start_attempt("name: x\n")->submit_events());
+    ASSERT_TRUE(write_event(*events, Submitted{job}).ok());
+  }
+  EXPECT_EQ(RunFolder::find(box.path(), "812345")->id(), run.id());
+  EXPECT_EQ(RunFolder::find(box.path(), "812399")->id(), run.id());
+  EXPECT_EQ(RunFolder::find(box.path(), "81234").status().code(), Code::not_found);
 }
 
 }  // namespace

@@ -45,6 +45,10 @@ std::int64_t start_of(const Path& proc, std::int64_t pid) {
 struct Story {
   std::map<int, std::pair<double, AttemptStarted>> started;  // by node
   std::map<int, std::pair<double, AttemptEnded>> ended;
+  std::optional<std::pair<double, Submitting>> submitting;
+  std::string scheduler_job;
+  std::optional<std::pair<double, SubmitFailed>> submit_failed;
+  bool is_cancelled = false;
 };
 
 Story read_story(const Attempt& attempt) {
@@ -58,7 +62,18 @@ Story read_story(const Attempt& attempt) {
     } else if (auto ended = attempt_ended(event)) {
       const int node = ended->node;
       story.ended.insert_or_assign(node, std::pair(event.time, *std::move(ended)));
+    } else if (auto asked = submitting(event)) {
+      story.submitting.emplace(event.time, *std::move(asked));
+    } else if (auto taken = submitted(event)) {
+      story.scheduler_job = std::move(taken->scheduler_job);
+    } else if (auto refused = submit_failed(event)) {
+      story.submit_failed.emplace(event.time, *std::move(refused));
+    } else if (cancel_asked(event)) {
+      story.is_cancelled = true;
     }
+  }
+  for (const auto& [node, started] : story.started) {
+    if (story.scheduler_job.empty()) story.scheduler_job = started.second.scheduler_job;
   }
   return story;
 }
@@ -118,6 +133,7 @@ void take_ending(const Story& story, RunState& state) {
   state.exit_code = ending->second.exit_code;
   state.first_rank = ending->second.first_rank;
   state.reason = ending->second.reason;
+  state.job_state = ending->second.job_state;
   for (const auto& [node, each] : story.ended) state.ended = std::max(state.ended, each.first);
 }
 
@@ -141,12 +157,39 @@ void judge_unfinished(const Story& story, const Attempt& attempt, const Liveness
                         printable(missing->host));
 }
 
+void judge_unstarted(const Story& story, const Attempt& attempt, const Liveness& liveness, RunState& state) {
+  if (story.submit_failed) {
+    state.state = State::failed;
+    state.ended = story.submit_failed->first;
+    state.reason = story.submit_failed->second.reason;
+  } else if (story.submitting) {
+    state.state = State::queued;
+  } else if (liveness.is_fresh(attempt)) {
+    state.state = State::running;  // between mkdir and the first event
+  } else {
+    state.state = State::lost;
+    state.ended = last_sign_of_life(attempt);
+    state.reason = format("attempt {} never reported a start", attempt.number());
+  }
+}
+
+void add_submission(const Story& story, RunState& state) {
+  state.scheduler_job = story.scheduler_job;
+  state.is_cancelled = story.is_cancelled;
+  if (!story.submitting) return;
+  state.comment = story.submitting->second.comment;
+  state.submitted = story.submitting->first;
+  state.is_submitting = story.scheduler_job.empty() && !story.submit_failed;
+}
+
 }  // namespace
 
 std::string_view to_text(State state) {
   switch (state) {
     case State::created:
       return "created";
+    case State::queued:
+      return "queued";
     case State::running:
       return "running";
     case State::done:
@@ -194,13 +237,9 @@ RunState derive_state(const RunFolder& run, const LivenessOptions& options) {
   }
   const Attempt& last = attempts->back();
   const Story story = attempts->size() == 1 ? first : read_story(last);
+  add_submission(story, state);
   if (story.started.empty()) {
-    // Between mkdir and the first event, or killed there.
-    state.state = liveness.is_fresh(last) ? State::running : State::lost;
-    if (state.state == State::lost) {
-      state.ended = last_sign_of_life(last);
-      state.reason = format("attempt {} never reported a start", last.number());
-    }
+    judge_unstarted(story, last, liveness, state);
   } else if (story.ended.size() >= story.started.size()) {
     take_ending(story, state);
   } else {

@@ -14,6 +14,7 @@ namespace stoker::record {
 
 enum class State {
   created,  ///< a folder without an attempt that started
+  queued,   ///< its last attempt was submitted and has not begun
   running,
   done,  ///< the last attempt ended with every rank at exit code 0
   failed,
@@ -30,6 +31,14 @@ struct RunState {
   std::string reason;             ///< one line; "" for running and done
   double started = 0;             ///< of the first attempt, Unix seconds; 0 when there was none
   double ended = 0;  ///< of the last attempt; for a lost one its last sign of life; 0 while running
+
+  // What the last attempt knows of the scheduler; empty for one that was started by hand outside of it.
+  std::string scheduler_job;
+  std::string comment;         ///< by which its job is found; set when it was submitted
+  double submitted = 0;        ///< Unix seconds; 0 when it was not submitted
+  bool is_submitting = false;  ///< submitted, and neither a job's id nor a failure is recorded
+  bool is_cancelled = false;   ///< somebody has asked for its end
+  std::string job_state;       ///< what the scheduler called the job when a signal ended the attempt
 };
 
 /// The calling process, as a supervisor records itself. `proc` is injectable for tests.

@@ -192,6 +192,47 @@ TEST(State, the_last_attempt_decides_and_time_counts_from_the_first) {
   EXPECT_EQ(state.ended, 250);
 }
 
+TEST(State, a_submitted_attempt_is_queued_until_it_begins) {
+  RunInProgress run;
+  const Attempt attempt = run.begin_attempt();
+  auto events = EventWriter::open(attempt.submit_events());
+  ASSERT_TRUE(write_event(*events, Submitting{"login1", "stoker:r/1"}).ok());
+  RunState state = run.state({.now = 4e9});
+  EXPECT_EQ(state.state, State::queued);
+  EXPECT_TRUE(state.is_submitting);
+  EXPECT_EQ(state.comment, "stoker:r/1");
+  ASSERT_TRUE(write_event(*events, Submitted{"812345"}).ok());
+  state = run.state({.now = 4e9});
+  EXPECT_EQ(state.state, State::queued);
+  EXPECT_FALSE(state.is_submitting);
+  EXPECT_EQ(state.scheduler_job, "812345");
+  run.started(attempt, this_process());
+  EXPECT_EQ(run.state().state, State::running);
+  EXPECT_EQ(run.state().scheduler_job, "812345");
+}
+
+TEST(State, a_submission_that_was_refused_has_failed_and_says_why) {
+  RunInProgress run;
+  auto events = EventWriter::open(run.begin_attempt().submit_events());
+  ASSERT_TRUE(write_event(*events, Submitting{"login1", "stoker:r/1"}).ok());
+  ASSERT_TRUE(write_event(*events, SubmitFailed{"sbatch: Invalid account"}).ok());
+  const RunState state = run.state();
+  EXPECT_EQ(state.state, State::failed);
+  EXPECT_EQ(state.reason, "sbatch: Invalid account");
+  EXPECT_FALSE(state.is_submitting);
+}
+
+TEST(State, that_somebody_asked_for_the_end_is_known) {
+  RunInProgress run;
+  const Attempt attempt = run.begin_attempt();
+  run.started(attempt, this_process());
+  EXPECT_FALSE(run.state().is_cancelled);
+  auto events = EventWriter::open(attempt.cancel_events());
+  ASSERT_TRUE(write_event(*events, CancelAsked{"ana", "login1"}).ok());
+  EXPECT_TRUE(run.state().is_cancelled);
+  EXPECT_EQ(run.state().state, State::running);
+}
+
 TEST(State, damaged_events_count_as_silence) {
   RunInProgress run;
   const Attempt attempt = run.begin_attempt();

@@ -72,6 +72,8 @@ std::string outcome(const RunFacts& facts) {
       return "lost" + place(facts);
     case record::State::created:
       return "never started";
+    case record::State::queued:
+      return "waiting in the queue";
   }
   return "";
 }

@@ -67,7 +67,9 @@ Result<std::optional<Allocation>> current_allocation(const Lookup& env) {
 }
 
 Result<std::optional<Task>> current_task(const Lookup& env) {
-  if (!env("SLURM_PROCID")) return std::optional<Task>();
+  // A batch script has SLURM_PROCID=0 and the job's SLURM_NTASKS, and is no task of a step all the same.
+  const bool is_in_step = env("SLURM_STEP_NUM_TASKS") || env("SLURM_STEP_ID");
+  if (!env("SLURM_PROCID") || !is_in_step) return std::optional<Task>();
   OK_OR_RETURN(rank, number(env, "SLURM_PROCID", 0, 0));
   OK_OR_RETURN(local_rank, number(env, "SLURM_LOCALID", 0, 0));
   OK_OR_RETURN(node, number(env, "SLURM_NODEID", 0, 0));

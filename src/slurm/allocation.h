@@ -41,8 +41,9 @@ struct Task {
   int node = 0;
 };
 
-/// This task's place, or nothing outside a step (SLURM_PROCID not set). Reads SLURM_PROCID, SLURM_LOCALID,
-/// SLURM_NODEID, SLURM_STEP_NUM_TASKS and SLURM_STEP_TASKS_PER_NODE; falls back to SLURM_NTASKS.
+/// This task's place, or nothing outside a step: in a batch script, say (neither SLURM_STEP_ID nor
+/// SLURM_STEP_NUM_TASKS set). Reads SLURM_PROCID, SLURM_LOCALID, SLURM_NODEID, SLURM_STEP_NUM_TASKS and
+/// SLURM_STEP_TASKS_PER_NODE; falls back to SLURM_NTASKS.
 Result<std::optional<Task>> current_task(const Lookup& env);
 
 /// What `srun` is asked to start.

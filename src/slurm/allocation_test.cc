@@ -74,12 +74,26 @@ TEST(Task, the_step_counts_before_the_job) {
   EXPECT_EQ((*task)->world_size, WorldSize(2));
 }
 
+TEST(Task, a_batch_script_is_none) {
+  const auto task = current_task(environment({{"SLURM_PROCID", "0"},
+                                              {"SLURM_LOCALID", "0"},
+                                              {"SLURM_NODEID", "0"},
+                                              {"SLURM_NTASKS", "4"},
+                                              {"SLURM_NTASKS_PER_NODE", "2"},
+                                              {"SLURM_TASKS_PER_NODE", "2(x2)"}}));
+  ASSERT_TRUE(task.ok());
+  EXPECT_FALSE(task->has_value());
+}
+
 TEST(Task, contradictions_are_refused) {
-  EXPECT_EQ(current_task(environment({{"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}})).status().message(),
+  EXPECT_EQ(current_task(environment({{"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "0"}}))
+                .status()
+                .message(),
             "SLURM_PROCID: 4 is not below 4 (SLURM_NTASKS)");
   EXPECT_EQ(current_task(environment({{"SLURM_PROCID", "0"},
                                       {"SLURM_NODEID", "1"},
                                       {"SLURM_NTASKS", "1"},
+                                      {"SLURM_STEP_ID", "0"},
                                       {"SLURM_STEP_TASKS_PER_NODE", "1"}}))
                 .status()
                 .message(),

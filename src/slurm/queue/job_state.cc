@@ -1,0 +1,139 @@
+#include "slurm/queue/job_state.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stoker::slurm {
+namespace {
+
+struct Word {
+  std::string_view full;
+  std::string_view compact;  // squeue's %t
+  JobState state;
+};
+
+// job_state_string() and job_state_string_compact() of Slurm 20.11 to 25.05, flags included.
+constexpr Word kWords[] = {
+    {"PENDING", "PD", JobState::pending},       {"RUNNING", "R", JobState::running},
+    {"SUSPENDED", "S", JobState::suspended},    {"COMPLETED", "CD", JobState::completed},
+    {"CANCELLED", "CA", JobState::cancelled},   {"FAILED", "F", JobState::failed},
+    {"TIMEOUT", "TO", JobState::timeout},       {"NODE_FAIL", "NF", JobState::node_failed},
+    {"PREEMPTED", "PR", JobState::preempted},   {"BOOT_FAIL", "BF", JobState::node_failed},
+    {"DEADLINE", "DL", JobState::deadline},     {"OUT_OF_MEMORY", "OOM", JobState::out_of_memory},
+    {"COMPLETING", "CG", JobState::completing}, {"CONFIGURING", "CF", JobState::running},
+    {"POWER_UP_NODE", "PN", JobState::running}, {"RESIZING", "RS", JobState::running},
+    {"SIGNALING", "SI", JobState::running},     {"STAGE_OUT", "SO", JobState::completing},
+    {"STOPPED", "ST", JobState::suspended},     {"REQUEUED", "RQ", JobState::pending},
+    {"REQUEUE_FED", "RF", JobState::pending},   {"REQUEUE_HOLD", "RH", JobState::pending},
+    {"RESV_DEL_HOLD", "RD", JobState::pending}, {"SPECIAL_EXIT", "SE", JobState::pending},
+    {"EXPEDITING", "EX", JobState::pending},    {"REVOKED", "RV", JobState::cancelled},
+    {"LAUNCH_FAILED", "LF", JobState::failed},  {"RECONFIG_FAIL", "RC", JobState::node_failed},
+};
+
+constexpr std::pair<std::string_view, std::string_view> kReasons[] = {
+    {"Priority", "jobs of higher priority are ahead"},
+    {"Resources", "it is next, and waits for free resources"},
+    {"Dependency", "it waits for another job"},
+    {"DependencyNeverSatisfied", "the job it waits for ended otherwise: it will never start"},
+    {"BeginTime", "it may not start before its begin time; a requeued job waits about two minutes"},
+    {"JobHeldUser", "it is held: scontrol release lets it go"},
+    {"JobHeldAdmin", "it is held by an administrator"},
+    {"JobHoldMaxRequeue", "it was requeued too often and is held"},
+    {"JobArrayTaskLimit", "as many tasks of its array run as may"},
+    {"Licenses", "it waits for a licence"},
+    {"Reservation", "it waits for its reservation"},
+    {"ReqNodeNotAvail", "a node it asks for is down, drained or reserved"},
+    {"PartitionDown", "its partition is down"},
+    {"PartitionInactive", "its partition is inactive"},
+    {"PartitionTimeLimit", "its time is over the partition's limit: it will never start"},
+    {"PartitionNodeLimit", "its nodes are over the partition's limit: it will never start"},
+    {"AccountNotAllowed", "its account may not use this partition"},
+    {"QOSNotAllowed", "its quality of service may not be used here"},
+    {"InvalidAccount", "its account is not valid"},
+    {"InvalidQOS", "its quality of service is not valid"},
+    {"BadConstraints", "no node has what it asks for"},
+    {"NodeDown", "a node it asks for is down"},
+    {"launch_failed_requeued_held", "its start failed on a node, and it is held"},
+    {"job_requeued_in_held_state", "it was requeued, and is held"},
+};
+
+bool equal_letters(std::string_view a, std::string_view b) {
+  const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return upper(x) == upper(y); });
+}
+
+}  // namespace
+
+std::string_view to_text(JobState state) {
+  switch (state) {
+    case JobState::pending:
+      return "pending";
+    case JobState::running:
+      return "running";
+    case JobState::suspended:
+      return "suspended";
+    case JobState::completing:
+      return "completing";
+    case JobState::completed:
+      return "completed";
+    case JobState::failed:
+      return "failed";
+    case JobState::cancelled:
+      return "cancelled";
+    case JobState::timeout:
+      return "timeout";
+    case JobState::out_of_memory:
+      return "out of memory";
+    case JobState::node_failed:
+      return "node failed";
+    case JobState::preempted:
+      return "preempted";
+    case JobState::deadline:
+      return "deadline";
+    case JobState::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+JobState parse_job_state(std::string_view text) {
+  // "CANCELLED by 1000"; several flags are joined by ',' from 23.11 on, the state itself stands first.
+  std::string_view word = text.substr(0, text.find_first_of(" ,"));
+  const bool is_cut = word.ends_with('+');
+  if (is_cut) word.remove_suffix(1);
+  for (const Word& known : kWords) {
+    if (equal_letters(word, known.full) || (!is_cut && equal_letters(word, known.compact)))
+      return known.state;
+    // sacct cuts to the width of its column: "OUT_OF_ME+".
+    if (is_cut && word.size() >= 4 && equal_letters(word, known.full.substr(0, word.size())))
+      return known.state;
+  }
+  return JobState::unknown;
+}
+
+bool is_over(JobState state) {
+  switch (state) {
+    case JobState::pending:
+    case JobState::running:
+    case JobState::suspended:
+    case JobState::completing:
+    case JobState::unknown:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::string_view reason_words(std::string_view reason) {
+  // "ReqNodeNotAvail, UnavailableNodes:n3", "Nodes required for job are DOWN, ..." as 'Resources'.
+  const std::string_view word = reason.substr(0, reason.find(','));
+  for (const auto& [name, words] : kReasons) {
+    if (word == name) return words;
+  }
+  if (word.starts_with("QOS")) return "a limit of its quality of service is reached";
+  if (word.starts_with("Assoc")) return "a limit of its account is reached";
+  return "";
+}
+
+}  // namespace stoker::slurm

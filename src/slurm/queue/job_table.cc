@@ -1,0 +1,258 @@
+#include "slurm/queue/job_table.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <functional>
+
+namespace stoker::slurm {
+namespace {
+
+constexpr std::size_t kLongestLine = 64 * 1024;
+
+// Empty where Slurm has nothing to say.
+std::string value_or_none(std::string_view text) {
+  text = trim(text);
+  for (std::string_view none : {"None", "(null)", "N/A", "n/a", "Unknown", "None assigned"}) {
+    if (text == none) return "";
+  }
+  return std::string(text);
+}
+
+// "1:0", "0:9", "0:15".
+void set_exit(JobFacts& job, std::string_view text) {
+  const std::size_t colon = text.find(':');
+  std::int64_t code = 0;
+  std::int64_t signal = 0;
+  if (colon == std::string_view::npos || !parse_number(text.substr(0, colon), &code) ||
+      !parse_number(text.substr(colon + 1), &signal) || code < 0 || code > 65535 || signal < 0 ||
+      signal > 65535)
+    return;
+  job.exit_code = static_cast<int>(code);
+  job.exit_signal = static_cast<int>(signal);
+}
+
+using Setter = std::function<void(JobFacts&, std::string_view)>;
+struct Column {
+  std::string_view name;
+  Setter set;
+};
+
+Setter text_into(std::string JobFacts::* member) {
+  return [member](JobFacts& job, std::string_view text) { job.*member = value_or_none(text); };
+}
+Setter time_into(std::optional<double> JobFacts::* member) {
+  return [member](JobFacts& job, std::string_view text) { job.*member = parse_slurm_time(text); };
+}
+
+void set_state(JobFacts& job, std::string_view text) {
+  job.state_text = std::string(trim(text));
+  job.state = parse_job_state(job.state_text);
+}
+
+void set_restarts(JobFacts& job, std::string_view text) {
+  std::int64_t count = 0;
+  if (parse_number(trim(text), &count) && count >= 0 && count <= 1'000'000)
+    job.restarts = static_cast<int>(count);
+}
+
+// Headers of squeue's -o and of sacct, and the keys of scontrol. A job's id comes first in each.
+const std::array<Column, 26>& columns() {
+  static const std::array<Column, 26> kColumns = {{
+      {"JOBID", text_into(&JobFacts::id)},
+      {"JobID", text_into(&JobFacts::id)},
+      {"JobId", text_into(&JobFacts::id)},
+      {"STATE", set_state},
+      {"ST", set_state},
+      {"State", set_state},
+      {"JobState", set_state},
+      {"REASON", text_into(&JobFacts::reason)},
+      {"Reason", text_into(&JobFacts::reason)},
+      {"NAME", text_into(&JobFacts::name)},
+      {"JobName", text_into(&JobFacts::name)},
+      {"COMMENT", text_into(&JobFacts::comment)},
+      {"Comment", text_into(&JobFacts::comment)},
+      {"PARTITION", text_into(&JobFacts::partition)},
+      {"Partition", text_into(&JobFacts::partition)},
+      {"NODELIST", text_into(&JobFacts::nodes)},
+      {"NodeList", text_into(&JobFacts::nodes)},
+      {"EXEC_HOST", [](JobFacts&, std::string_view) {}},
+      {"ExitCode", set_exit},
+      {"START_TIME", time_into(&JobFacts::start)},
+      {"Start", time_into(&JobFacts::start)},
+      {"StartTime", time_into(&JobFacts::start)},
+      {"END_TIME", time_into(&JobFacts::end)},
+      {"End", time_into(&JobFacts::end)},
+      {"EndTime", time_into(&JobFacts::end)},
+      {"Restarts", set_restarts},
+  }};
+  return kColumns;
+}
+
+const Setter* setter_of(std::string_view name) {
+  for (const Column& column : columns()) {
+    if (column.name == name) return &column.set;
+  }
+  return nullptr;
+}
+
+std::string_view without_line_end(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+// The next line of `text`, which is cut down to what follows it.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return without_line_end(line);
+}
+
+// The setters of a header's columns; empty when the line is no header.
+std::vector<const Setter*> read_header(std::string_view line) {
+  std::vector<const Setter*> setters;
+  bool has_state = false;
+  for (std::string_view name : split(line, '|')) {
+    setters.push_back(setter_of(trim(name)));
+    has_state = has_state || trim(name) == "STATE" || trim(name) == "State" || trim(name) == "ST";
+  }
+  const std::string_view first = line.substr(0, line.find('|'));
+  const bool has_id = trim(first) == "JOBID" || trim(first) == "JobID";
+  return has_id && has_state ? setters : std::vector<const Setter*>();
+}
+
+// "812345.batch", "812345.0": what belongs to a job and is none.
+bool is_step(std::string_view id) { return id.find('.') != std::string_view::npos; }
+
+}  // namespace
+
+const JobFacts* JobList::find(std::string_view id) const {
+  const auto found =
+      std::find_if(jobs.begin(), jobs.end(), [&](const JobFacts& job) { return job.id == id; });
+  return found == jobs.end() ? nullptr : &*found;
+}
+
+bool is_job_id(std::string_view text) {
+  const auto digits = [](std::string_view part) {
+    return !part.empty() && part.size() <= 18 &&
+           part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const std::size_t mark = text.find_first_of("_+");
+  if (mark == std::string_view::npos) return digits(text);
+  return digits(text.substr(0, mark)) && digits(text.substr(mark + 1));
+}
+
+std::optional<double> parse_slurm_time(std::string_view text) {
+  text = trim(text);
+  std::int64_t seconds = 0;
+  if (parse_number(text, &seconds)) {
+    if (seconds <= 0 || seconds > 1LL << 40) return std::nullopt;
+    return static_cast<double>(seconds);
+  }
+  std::tm local{};
+  const std::string copy(text.substr(0, 32));
+  const char* end = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &local);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  local.tm_isdst = -1;
+  const std::time_t time = ::mktime(&local);
+  return time > 0 ? std::optional<double>(static_cast<double>(time)) : std::nullopt;
+}
+
+Result<JobList> parse_job_table(std::string_view program, std::string_view text) {
+  std::vector<const Setter*> header;
+  while (header.empty() && !text.empty()) header = read_header(take_line(text));
+  if (header.empty()) return corrupt("{}: printed no table of jobs", program);
+  JobList list;
+  while (!text.empty() && list.jobs.size() < kMostJobs) {
+    const std::string_view line = take_line(text);
+    if (trim(line).empty()) continue;
+    JobFacts job;
+    std::string_view rest = line;
+    bool is_whole = line.size() <= kLongestLine;
+    for (std::size_t i = 0; is_whole && i < header.size(); ++i) {
+      const bool is_last = i + 1 == header.size();
+      const std::size_t end = is_last ? std::string_view::npos : rest.find('|');
+      is_whole = is_last || end != std::string_view::npos;
+      if (header[i] != nullptr) (*header[i])(job, rest.substr(0, end));
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    }
+    if (is_whole && is_step(job.id)) continue;
+    // "812301_[18-60%20]": the tasks of an array that have not been split off yet.
+    const std::string_view id = std::string_view(job.id).substr(0, job.id.find("_["));
+    if (is_whole && is_job_id(id) && !job.state_text.empty()) {
+      list.jobs.push_back(std::move(job));
+    } else {
+      ++list.damaged;
+    }
+  }
+  return list;
+}
+
+namespace {
+
+bool is_key_character(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == ':' ||
+         c == '/';
+}
+
+// Where the next "Key=" begins at or after `from`: at the start or behind a blank. npos when there is none.
+std::size_t find_key(std::string_view text, std::size_t from, std::size_t* equals) {
+  for (std::size_t at = from; at < text.size(); ++at) {
+    const bool is_start = at == 0 || text[at - 1] == ' ' || text[at - 1] == '\n' || text[at - 1] == '\t';
+    if (!is_start || !is_key_character(text[at]) || (text[at] >= '0' && text[at] <= '9')) continue;
+    std::size_t end = at;
+    while (end < text.size() && is_key_character(text[end])) ++end;
+    if (end < text.size() && text[end] == '=') {
+      *equals = end;
+      return at;
+    }
+    at = end;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+Result<JobList> parse_job_records(std::string_view text) {
+  JobList list;
+  const auto finish = [&] {
+    if (!list.jobs.empty() && (!is_job_id(list.jobs.back().id) || list.jobs.back().state_text.empty())) {
+      list.jobs.pop_back();
+      ++list.damaged;
+    }
+  };
+  std::size_t equals = 0;
+  std::size_t key = find_key(text, 0, &equals);
+  while (key != std::string_view::npos && list.jobs.size() < kMostJobs) {
+    std::size_t next_equals = 0;
+    const std::size_t next = find_key(text, equals + 1, &next_equals);
+    const std::string_view name = text.substr(key, equals - key);
+    const std::string_view value = trim(text.substr(equals + 1, next - equals - 1));
+    if (name == "JobId") {
+      finish();
+      list.jobs.emplace_back();
+    }
+    if (!list.jobs.empty() && value.size() <= kLongestLine) {
+      if (const Setter* set = setter_of(name)) (*set)(list.jobs.back(), value);
+    }
+    key = next;
+    equals = next_equals;
+  }
+  finish();
+  if (list.jobs.empty()) return corrupt("scontrol: printed no job");
+  return list;
+}
+
+Result<std::string> parse_submitted(std::string_view text) {
+  std::string id;
+  for (std::string_view line : split(text.substr(0, 1u << 20), '\n')) {
+    line = trim(line);
+    const std::string_view number = line.substr(0, line.find(';'));
+    if (is_job_id(number)) id = number;
+  }
+  if (id.empty()) return corrupt("sbatch: printed no job id");
+  return id;
+}
+
+}  // namespace stoker::slurm

@@ -1,0 +1,107 @@
+#include "slurm/queue/job_table.h"
+
+#include <gmock/gmock.h>
+
+namespace stoker::slurm {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+JobList table(std::string_view text) {
+  auto list = parse_job_table("squeue", text);
+  EXPECT_TRUE(list.ok()) << list.status().to_string();
+  return list.ok() ? *list : JobList{};
+}
+
+TEST(JobTable, columns_are_found_by_name_wherever_they_stand) {
+  const JobList list = table(
+      "JOBID|STATE|REASON|START_TIME|END_TIME|PARTITION|NODELIST|COMMENT\n"
+      "12|PENDING|Priority|1795255200|N/A|gpu||stoker:r/1\n"
+      "13|RUNNING|None|1795255200|1795258800|cpu|n[1-2]|(null)\n");
+  ASSERT_THAT(list.jobs, SizeIs(2));
+  EXPECT_EQ(list.jobs[0].state, JobState::pending);
+  EXPECT_EQ(list.jobs[0].reason, "Priority");
+  EXPECT_EQ(list.jobs[0].start, 1795255200.0);
+  EXPECT_EQ(list.jobs[0].end, std::nullopt);
+  EXPECT_EQ(list.jobs[0].comment, "stoker:r/1");
+  EXPECT_EQ(list.jobs[1].reason, "");
+  EXPECT_EQ(list.jobs[1].nodes, "n[1-2]");
+  EXPECT_EQ(list.jobs[1].comment, "");
+  EXPECT_EQ(list.damaged, 0u);
+  const JobList turned = table("JobID|ExitCode|NewInNextRelease|State\n7|9:0|x|FAILED\n");
+  ASSERT_THAT(turned.jobs, SizeIs(1));
+  EXPECT_EQ(turned.jobs[0].exit_code, 9);
+  EXPECT_EQ(turned.jobs[0].state, JobState::failed);
+}
+
+TEST(JobTable, banners_before_and_rubbish_between_do_no_harm) {
+  const JobList list = table(
+      "*** maintenance on Monday | 8:00 ***\r\nJOBID|STATE|COMMENT\r\n12|RUNNING|a|b|c\r\n"
+      "rubbish\n13\n|RUNNING|\n\nx|RUNNING|\n14|PENDING|last, without an end");
+  ASSERT_THAT(list.jobs, SizeIs(2));
+  EXPECT_EQ(list.jobs[0].comment, "a|b|c");
+  EXPECT_EQ(list.jobs[1].comment, "last, without an end");
+  EXPECT_EQ(list.damaged, 4u);
+}
+
+TEST(JobTable, steps_are_no_jobs_and_unsplit_arrays_are) {
+  const JobList list = table(
+      "JobID|State\n812345|COMPLETED\n812345.batch|COMPLETED\n812345.0|COMPLETED\n"
+      "812301_17|RUNNING\n812301_[18-60%20]|PENDING\n");
+  ASSERT_THAT(list.jobs, SizeIs(3));
+  EXPECT_EQ(list.jobs[1].id, "812301_17");
+  EXPECT_EQ(list.jobs[2].id, "812301_[18-60%20]");
+  EXPECT_NE(list.find("812301_17"), nullptr);
+  EXPECT_EQ(list.find("4711"), nullptr);
+}
+
+TEST(JobTable, without_a_header_it_is_no_table) {
+  EXPECT_EQ(parse_job_table("squeue", "").status().to_string(), "squeue: printed no table of jobs");
+  EXPECT_EQ(parse_job_table("sacct", "12|RUNNING\n").status().to_string(), "sacct: printed no table of jobs");
+  EXPECT_EQ(parse_job_table("squeue", "").status().code(), Code::corrupt);
+  EXPECT_THAT(table("JOBID|STATE\n").jobs, IsEmpty());
+}
+
+TEST(JobRecords, values_may_hold_blanks_and_lines_may_be_many) {
+  const auto list = parse_job_records(
+      "JobId=12 JobName=my job UserId=a(1) JobState=COMPLETED Reason=None Dependency=(null) Restarts=2 "
+      "ExitCode=0:15 StartTime=1795255200 EndTime=2026-11-21T10:03:11 Comment=a b=c NodeList=n[1-2]\n"
+      "JobId=13 ArrayJobId=12 ArrayTaskId=1\n   JobState=RUNNING Reason=None\n");
+  ASSERT_TRUE(list.ok());
+  ASSERT_THAT(list->jobs, SizeIs(2));
+  EXPECT_EQ(list->jobs[0].name, "my job");
+  EXPECT_EQ(list->jobs[0].restarts, 2);
+  EXPECT_EQ(list->jobs[0].exit_code, 0);
+  EXPECT_EQ(list->jobs[0].exit_signal, 15);
+  EXPECT_EQ(list->jobs[0].nodes, "n[1-2]");
+  EXPECT_TRUE(list->jobs[0].end.has_value());
+  EXPECT_EQ(list->jobs[1].state, JobState::running);
+  EXPECT_EQ(parse_job_records("No jobs in the system\n").status().to_string(), "scontrol: printed no job");
+  EXPECT_EQ(parse_job_records("JobId=x JobState=RUNNING JobId=4 JobName=n").status().to_string(),
+            "scontrol: printed no job");
+}
+
+TEST(Submitted, the_id_is_the_last_line_that_is_one) {
+  EXPECT_EQ(*parse_submitted("812345\n"), "812345");
+  EXPECT_EQ(*parse_submitted("Welcome! 3 news\n2026\n812345;jean-zay\n"), "812345");
+  EXPECT_EQ(parse_submitted("Submitted batch job\n").status().to_string(), "sbatch: printed no job id");
+  EXPECT_EQ(parse_submitted("").status().code(), Code::corrupt);
+}
+
+TEST(SlurmTime, is_seconds_or_local_time_or_nothing) {
+  EXPECT_EQ(parse_slurm_time("1795255200"), 1795255200.0);
+  EXPECT_TRUE(parse_slurm_time("2026-11-21T10:03:11").has_value());
+  for (const char* none : {"N/A", "Unknown", "None", "", "0", "-5", "99999999999999999999", "2026-11-21"}) {
+    EXPECT_EQ(parse_slurm_time(none), std::nullopt) << none;
+  }
+}
+
+TEST(JobId, is_digits_with_a_task_or_component) {
+  for (const char* id : {"1", "812301_17", "812400+1"}) EXPECT_TRUE(is_job_id(id)) << id;
+  for (const char* id : {"", "_", "1_", "a", "1;2", "1 2", "-1", "1_2_3", "1.0", "9999999999999999999"})
+    EXPECT_FALSE(is_job_id(id)) << id;
+}
+
+}  // namespace
+}  // namespace stoker::slurm
