@@ -8,13 +8,10 @@
 // what they are.
 #include "launch/run.h"
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include "base/file.h"
-#include "base/version.h"
 #include "checkpoint/catalog.h"
 #include "launch/environment.h"
+#include "launch/new_run.h"
 #include "rank/capsule/facts.h"
 #include "rank/group/group.h"
 #include "record/capsule.h"
@@ -22,40 +19,6 @@
 
 namespace stoker::launch {
 namespace {
-
-std::string user_name() {
-  const passwd* entry = ::getpwuid(::getuid());
-  return entry == nullptr ? std::to_string(::getuid()) : entry->pw_name;
-}
-
-Result<std::vector<std::string>> rank_command(const Request& request) {
-  if (request.job.command) return request.job.command->arguments;
-  const Path trainer = request.stoker.parent_path() / "stoker-train";
-  if (::access(trainer.c_str(), X_OK) != 0) {
-    return not_found("stoker-train: not beside the command in {}", trainer.parent_path())
-        .cure("script/build");
-  }
-  return std::vector<std::string>{trainer.string()};
-}
-
-Result<record::RunFolder> make_folder(const Request& request, const Prepared& prepared,
-                                      const std::string& yaml) {
-  const job::Job& job = request.job;
-  record::RunDescription what;
-  what.name = job.name;
-  what.git = rank::short_commit(job.working_directory);
-  what.command = prepared.command;
-  what.job_file = request.job_file;
-  what.working_directory = job.working_directory;
-  what.typed = request.typed;
-  what.world_size = prepared.plan.world_size().value;
-  what.hosts = prepared.plan.hosts;
-  what.user = user_name();
-  what.stoker_version = version();
-  what.scheduler_job = prepared.plan.scheduler_job;
-  what.params.assign(job.params.begin(), job.params.end());
-  return record::RunFolder::create(job.record.directory, what, yaml);
-}
 
 // Best effort: what of it cannot be written is absent, and every reader says so.
 void write_capsule(const Request& request, const rank::GroupOptions& group, const record::RunFolder& folder) {
@@ -90,6 +53,25 @@ Result<Path> step_to_resume(const Path& checkpoints) {
   return std::move(step).error();
 }
 
+// The attempt that this process runs. A submitted one is claimed by making its first events file, which one
+// of two can do; when that is there already, the scheduler has started the script again and the next attempt
+// is ours.
+Result<record::Attempt> take_attempt(const Request& request, const record::RunFolder& folder,
+                                     const std::string& scheduler_job, const std::string& yaml) {
+  if (request.prepared) {
+    const Status claimed = File::create_new(request.prepared->node_events(0)).status();
+    if (claimed.ok()) return *request.prepared;
+    if (claimed.code() != Code::exists) return claimed;
+    const record::RunState state = record::derive_state(folder);
+    if (state.state == record::State::done) return invalid("run {}: is done already", folder.id());
+    // The scheduler starts a job again only when its processes are gone.
+    const bool is_requeued = !scheduler_job.empty() && state.scheduler_job == scheduler_job;
+    if (state.state == record::State::running && !is_requeued)
+      return invalid("run {}: is still running", folder.id()).cure("stoker logs -f {}", folder.id());
+  }
+  return folder.start_attempt(yaml);
+}
+
 void describe_checkpoint(const Path& checkpoints, RunResult* result) {
   result->checkpoint = "no checkpoint yet";
   const auto steps = checkpoint::list_steps(checkpoints, checkpoint::Depth::structure, RealClock().wall());
@@ -117,7 +99,7 @@ Result<Prepared> prepare(const Request& request) {
   OK_OR_RETURN(plan, rank::make_plan(request.job, surroundings));
   prepared.plan = std::move(plan);
   RETURN_IF_ERROR(check_places(request.job));
-  OK_OR_RETURN(command, rank_command(request));
+  OK_OR_RETURN(command, rank_command(request.job, request.stoker));
   prepared.command = std::move(command);
   prepared.environment = inherited_environment(request.job, current_environment());
   return prepared;
@@ -125,8 +107,12 @@ Result<Prepared> prepare(const Request& request) {
 
 Result<RunResult> run(const Request& request, const Prepared& prepared, Observer& observer) {
   const std::string yaml = to_yaml(request.job);
-  auto made =
-      request.resumed ? Result<record::RunFolder>(*request.resumed) : make_folder(request, prepared, yaml);
+  auto made = request.resumed ? Result<record::RunFolder>(*request.resumed)
+                              : make_run_folder(request,
+                                                {.command = prepared.command,
+                                                 .hosts = prepared.plan.hosts,
+                                                 .scheduler_job = prepared.plan.scheduler_job},
+                                                yaml);
   if (!made.ok()) return std::move(made).error();
   const record::RunFolder& folder = *made;
   const Path checkpoints = checkpoint_directory(request.job, folder);
@@ -135,7 +121,7 @@ Result<RunResult> run(const Request& request, const Prepared& prepared, Observer
     OK_OR_RETURN(step, step_to_resume(checkpoints));
     resumed_from = step;
   }
-  OK_OR_RETURN(attempt, folder.start_attempt(yaml));
+  OK_OR_RETURN(attempt, take_attempt(request, folder, prepared.plan.scheduler_job, yaml));
   // After this point the attempt exists: every way out leaves an ending in its events.
   observer.run_exists(folder, attempt, resumed_from);
 
@@ -165,7 +151,7 @@ Result<RunResult> run(const Request& request, const Prepared& prepared, Observer
   group.stoker = request.stoker;
   group.out_fd = request.out_fd;
   group.err_fd = request.err_fd;
-  if (!request.resumed) group.beside = [&] { write_capsule(request, group, folder); };
+  if (!path_exists(folder.capsule())) group.beside = [&] { write_capsule(request, group, folder); };
   OK_OR_RETURN(ending, rank::run_group(group));
   RunResult result{.folder = folder, .attempt = attempt, .ending = std::move(ending)};
   describe_checkpoint(checkpoints, &result);
@@ -179,6 +165,11 @@ Result<Request> resume_request(const record::RunFolder& folder, const std::vecto
   }
   if (state.state == record::State::done)
     return invalid("run {}: is done, there is nothing to resume", folder.id());
+  if (state.state == record::State::queued) {
+    return invalid("run {}: waits in the queue{}", folder.id(),
+                   state.scheduler_job.empty() ? "" : format(" as job {}", state.scheduler_job))
+        .cure("stoker status {}", folder.id());
+  }
   job::LoadOptions options;
   options.set = settings;
   // The last attempt's job counts: what was changed for it was changed for good.

@@ -25,6 +25,7 @@ struct Request {
   int out_fd = 1;                  ///< where rank 0's standard output goes
   int err_fd = 2;
   std::optional<record::RunFolder> resumed;  ///< go on with this run instead of making one
+  std::optional<record::Attempt> prepared;   ///< begin this attempt of it, which was submitted
 };
 
 /// All that is decided before anything is written.
@@ -58,7 +59,7 @@ class Observer {
 /// left. An error when it could not begin.
 Result<RunResult> run(const Request& request, const Prepared& prepared, Observer& observer);
 
-/// The job and the folder to go on with. Invalid when the run is done already or still running.
+/// The job and the folder to go on with. Invalid when the run is done already, still running or in the queue.
 Result<Request> resume_request(const record::RunFolder& folder, const std::vector<std::string>& settings);
 
 /// Where the run's checkpoints are.

@@ -1,0 +1,159 @@
+// A run gets into the queue so:
+//   1. everything that can be refused is refused
+//   2. the run folder, attempts/<n>/ by mkdir, job.yaml and job.sbatch inside
+//   3. the event `submitting`, with the comment that the script carries
+//   4. sbatch, once                                         <- the job exists from here on
+//   5. the event `submitted` with the job's id, or `submit_failed` with the reason
+// A crash between 3 and 5 leaves an open submission: whoever looks at the run asks the scheduler for the
+// comment. The job itself needs no record of 5: its script names the attempt's folder.
+#include "launch/submit.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/version.h"
+#include "launch/environment.h"
+#include "launch/new_run.h"
+#include "record/state.h"
+#include "rank/environment.h"
+#include "record/run_events.h"
+
+namespace stoker::launch {
+namespace {
+
+std::string comment_of(const std::string& run_id, int attempt) {
+  return format("stoker:{}/{}", run_id, attempt);
+}
+
+slurm::BatchScript describe(const Request& request, const record::Attempt& attempt,
+                            const std::string& run_id) {
+  const job::Job& job = request.job;
+  const job::Resources& resources = job.resources;
+  const Path folder = std::filesystem::absolute(attempt.folder()).lexically_normal();
+  slurm::BatchScript script;
+  script.title =
+      format("{}, attempt {} of run {}, written by stoker {}", job.name, attempt.number(), run_id, version());
+  script.job_name = job.name;
+  script.comment = comment_of(run_id, attempt.number());
+  script.account = job.slurm.account.value_or("");
+  script.partition = job.slurm.partition.value_or("");
+  script.qos = job.slurm.qos.value_or("");
+  script.reservation = job.slurm.reservation.value_or("");
+  script.nodes = static_cast<int>(resources.nodes);
+  script.tasks_per_node = static_cast<int>(resources.ranks_per_node);
+  script.cpus_per_task = static_cast<int>(resources.cpus_per_rank.value_or(0));
+  script.gpus_per_node = static_cast<int>(resources.gpus_per_rank * resources.ranks_per_node);
+  script.memory_per_node = resources.memory_per_node;
+  script.time = resources.time;
+  script.signal_before = slurm::signal_before(job.checkpoint.before_end, resources.time);
+  script.directory = job.working_directory;
+  script.log = folder / attempt.batch_log().filename();
+  script.extra = job.slurm.extra;
+  script.command = {request.stoker.string(), "run", folder.string()};
+  return script;
+}
+
+// Where the user can change what sbatch refuses: the key whose word is in its complaint.
+Status with_key(Status refused, const job::Job& job) {
+  const std::string lower = to_lower(refused.message());
+  const auto said = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
+  std::string key;
+  if (said("qos") && job.slurm.qos) key = "slurm.qos";
+  if (said("reservation") && job.slurm.reservation) key = "slurm.reservation";
+  if (said("time limit") && job.resources.time) key = "resources.time";
+  if (said("memory") && job.resources.memory_per_node) key = "resources.memory_per_node";
+  if (said("partition") && job.slurm.partition) key = "slurm.partition";
+  if (said("account") && job.slurm.account) key = "slurm.account";
+  if (said("node count") || said("node configuration")) key = "resources.nodes";
+  if (key.empty() || refused.code() != Code::invalid) return refused;
+  const std::string where = job.origins.where(key);
+  return Status(refused.code(), format("{} ({}{})", refused.message(), key,
+                                       where == "default" ? ", by default" : ", " + where));
+}
+
+}  // namespace
+
+Status check_submission(const Request& request) {
+  RETURN_IF_ERROR(check_places(request.job));
+  RETURN_IF_ERROR(rank_command(request.job, request.stoker).status());
+  if (request.job.launcher == job::Launcher::single && request.job.resources.nodes > 1) {
+    return invalid("resources.nodes: {} asked for, but launcher: single starts ranks on one node only",
+                   request.job.resources.nodes)
+        .cure("stoker submit --set launcher=srun");
+  }
+  // The folder's name is made later; what can be wrong with a script is in its path and in the job.
+  const record::Attempt attempt(request.job.record.directory / "run/attempts/1", 1);
+  return batch_script(request, attempt, "run").status();
+}
+
+Result<std::string> batch_script(const Request& request, const record::Attempt& attempt,
+                                 const std::string& run_id) {
+  return slurm::write_batch_script(describe(request, attempt, run_id));
+}
+
+Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, Deadline deadline) {
+  RETURN_IF_ERROR(check_submission(request));
+  OK_OR_RETURN(command, rank_command(request.job, request.stoker));
+  const std::string yaml = to_yaml(request.job);
+  auto made = request.resumed
+                  ? Result<record::RunFolder>(*request.resumed)
+                  : make_run_folder(request, {.command = command, .hosts = {}, .scheduler_job = ""}, yaml);
+  if (!made.ok()) return std::move(made).error();
+  OK_OR_RETURN(attempt, made->start_attempt(yaml));
+  OK_OR_RETURN(events, record::EventWriter::open(attempt.submit_events()));
+  OK_OR_RETURN(script, batch_script(request, attempt, made->id()));
+  RETURN_IF_ERROR(write_file(attempt.batch_script(), script));
+  RETURN_IF_ERROR(write_event(
+      events,
+      record::Submitting{.host = record::this_process().host, .comment = comment_of(made->id(), attempt.number())}));
+  // After this point a job may exist.
+  auto job = scheduler.submit(std::filesystem::absolute(attempt.batch_script()), deadline);
+  const Code code = job.status().code();
+  if (code == Code::timeout || code == Code::corrupt) {
+    return std::move(job).error().with_context(
+        format("run {}: whether it is in the queue is not known", made->id()));
+  }
+  if (!job.ok()) {
+    const Status refused = with_key(job.error(), request.job);
+    (void)write_event(events, record::SubmitFailed{.reason = std::string(refused.message())});
+    return refused;
+  }
+  RETURN_IF_ERROR(write_event(events, record::Submitted{.scheduler_job = *job})
+                      .with_context(format("job {} is in the queue, but not recorded", *job)));
+  return Submission{*std::move(made), attempt, *job};
+}
+
+bool was_submitted(const record::RunFolder& folder) {
+  const auto attempt = folder.last_attempt();
+  return attempt.ok() && path_exists(attempt->submit_events());
+}
+
+Result<Request> prepared_request(const Path& attempt_folder) {
+  const Path folder = std::filesystem::absolute(attempt_folder / "").lexically_normal().parent_path();
+  std::int64_t number = 0;
+  if (folder.parent_path().filename() != "attempts" || !parse_number(folder.filename().string(), &number)) {
+    return invalid("{}: a folder, and no attempt of a run", printable(attempt_folder.string()))
+        .cure("stoker run job.yaml");
+  }
+  OK_OR_RETURN(run, record::RunFolder::open(folder.parent_path().parent_path()));
+  const record::Attempt attempt(folder, static_cast<int>(number));
+  if (!path_exists(attempt.job())) return not_found("{}: no such attempt", printable(folder.string()));
+  OK_OR_RETURN(job, job::load(attempt.job()));
+  Request request{.job = std::move(job)};
+  request.job_file = run.description().job_file;
+  request.resumed = run;
+  request.prepared = attempt;
+  return request;
+}
+
+Environment scheduler_environment(const job::Job& job, Environment environment) {
+  // Variables win over #SBATCH lines, and the job file should win over the shell.
+  if (job.slurm.account) rank::unset_variable(environment, "SBATCH_ACCOUNT");
+  if (job.slurm.partition) rank::unset_variable(environment, "SBATCH_PARTITION");
+  if (job.slurm.qos) rank::unset_variable(environment, "SBATCH_QOS");
+  if (job.slurm.reservation) rank::unset_variable(environment, "SBATCH_RESERVATION");
+  return environment;
+}
+
+}  // namespace stoker::launch
