@@ -38,6 +38,7 @@ def files():
     yield "444.jpg", encoded(rgb, "JPEG", quality=90, subsampling=0)
     yield "progressive.jpg", encoded(rgb, "JPEG", quality=80, progressive=True)
     yield "restarts.jpg", encoded(rgb, "JPEG", quality=80, restart_marker_blocks=2)
+    yield "restarts-444.jpg", encoded(rgb, "JPEG", quality=80, subsampling=0, restart_marker_blocks=1)
     yield "grey.jpg", encoded(grey, "JPEG", quality=80)
     yield "cmyk.jpg", encoded(Image.fromarray(picture(37, 23, 4), "CMYK"), "JPEG", quality=90)
     yield "one-pixel.jpg", encoded(Image.new("RGB", (1, 1), (200, 30, 90)), "JPEG")

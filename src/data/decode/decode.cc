@@ -63,6 +63,33 @@ Status decode_image(std::span<const std::byte> bytes, Image& out, const DecodeLi
   return internal("image kind {} has no decoder", static_cast<int>(kind));
 }
 
+struct Decoder::Impl {
+  codecs::JpegReader jpeg;
+  std::span<const std::byte> file;
+  ImageInfo info;
+  DecodeLimits limits;
+};
+
+Decoder::Decoder() : impl_(std::make_unique<Impl>()) {}
+Decoder::~Decoder() = default;
+Decoder::Decoder(Decoder&&) noexcept = default;
+Decoder& Decoder::operator=(Decoder&&) noexcept = default;
+
+Result<ImageInfo> Decoder::open(std::span<const std::byte> file, const DecodeLimits& limits) {
+  OK_OR_RETURN(kind, image_kind(file));
+  OK_OR_RETURN(info, kind == ImageKind::jpeg ? impl_->jpeg.open(file, limits) : inspect_image(file, limits));
+  impl_->file = file;
+  impl_->info = info;
+  impl_->limits = limits;
+  return info;
+}
+
+Status Decoder::decode(const Region& wanted, Image& out, Region& got) {
+  if (impl_->info.kind == ImageKind::jpeg) return impl_->jpeg.decode(wanted, out, got);
+  got = {0, 0, impl_->info.width, impl_->info.height};
+  return decode_image(impl_->file, out, impl_->limits);
+}
+
 namespace codecs {
 
 Status check_size(ImageKind kind, std::uint64_t width, std::uint64_t height, const DecodeLimits& limits) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -45,5 +46,26 @@ Result<ImageInfo> inspect_image(std::span<const std::byte> bytes, const DecodeLi
 /// incomplete images (a JPEG without its end marker too), with Invalid for kinds that are not supported or
 /// beyond the limit. `out` is then unspecified. The text starts with the kind; the caller adds which file.
 Status decode_image(std::span<const std::byte> bytes, Image& out, const DecodeLimits& limits = {});
+
+/// Decodes images of which only a part may be wanted. Keeps scratch memory between images. Thread-compatible.
+class Decoder {
+ public:
+  Decoder();
+  ~Decoder();
+  Decoder(Decoder&&) noexcept;
+  Decoder& operator=(Decoder&&) noexcept;
+
+  /// Reads the header of the next image. `file` must stay until it is decoded.
+  Result<ImageInfo> open(std::span<const std::byte> file, const DecodeLimits& limits = {});
+  /// Decodes at least `wanted` into `out`, and says in `got` which part of the image that is. The pixels of
+  /// `wanted` are those of decode_image; those around it may not be. A JPEG is decoded no further than its
+  /// last wanted row, so that damage behind it is not noticed. Fails as decode_image does.
+  /// REQUIRES: open() succeeded and this was not called since; `wanted` lies in the image and is not empty.
+  Status decode(const Region& wanted, Image& out, Region& got);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace stoker::data

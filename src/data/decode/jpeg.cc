@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h uses FILE without including it
+#include <optional>
 #include <vector>
 
 #include <jpeglib.h>
@@ -8,6 +9,7 @@
 #include <jerror.h>
 
 #include "data/decode/codecs.h"
+#include "data/decode/jpeg_splice.h"
 
 namespace stoker::data::codecs {
 namespace {
@@ -124,17 +126,16 @@ void cmyk_to_rgb(const unsigned char* from, std::uint8_t* to, std::size_t pixels
   }
 }
 
+// Reads `out.height` rows from the next one on.
 void read_rgb(jpeg_decompress_struct& jpeg, Image& out) {
   constexpr JDIMENSION kAtOnce = 16;
   JSAMPROW rows[kAtOnce];
   const std::size_t stride = std::size_t{3} * out.width;
-  while (jpeg.output_scanline < jpeg.output_height) {
-    for (JDIMENSION i = 0; i < kAtOnce; ++i) {
-      const JDIMENSION row = std::min(jpeg.output_scanline + i, jpeg.output_height - 1);
-      rows[i] = out.pixels.data() + row * stride;
-    }
-    const JDIMENSION left = jpeg.output_height - jpeg.output_scanline;
-    jpeg_read_scanlines(&jpeg, rows, std::min(kAtOnce, left));
+  const JDIMENSION begin = jpeg.output_scanline;
+  for (JDIMENSION done; (done = jpeg.output_scanline - begin) < out.height;) {
+    const JDIMENSION left = std::min(out.height - done, kAtOnce);
+    for (JDIMENSION i = 0; i < left; ++i) rows[i] = out.pixels.data() + (done + i) * stride;
+    jpeg_read_scanlines(&jpeg, rows, left);
   }
 }
 
@@ -146,22 +147,25 @@ void read_cmyk(jpeg_decompress_struct& jpeg, Image& out, unsigned char* inks) {
   }
 }
 
-}  // namespace
-
-Result<ImageInfo> inspect_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits) {
-  Decompressor decompressor;
-  RETURN_IF_ERROR(decompressor.read_header(bytes, limits));
-  const jpeg_decompress_struct& jpeg = decompressor.jpeg();
-  return ImageInfo{.kind = ImageKind::jpeg,
-                   .width = jpeg.image_width,
-                   .height = jpeg.image_height,
-                   .channels = static_cast<std::uint32_t>(jpeg.num_components),
-                   .progressive = jpeg.progressive_mode != 0};
+ImageInfo info_of(const jpeg_decompress_struct& jpeg) {
+  return {.kind = ImageKind::jpeg,
+          .width = jpeg.image_width,
+          .height = jpeg.image_height,
+          .channels = static_cast<std::uint32_t>(jpeg.num_components),
+          .progressive = jpeg.progressive_mode != 0};
 }
 
-Status decode_jpeg(std::span<const std::byte> bytes, Image& out, const DecodeLimits& limits) {
-  Decompressor decompressor;
-  RETURN_IF_ERROR(decompressor.read_header(bytes, limits));
+// Upsampling mixes in the colour of the neighbours two pixels away; what lies at the edge of a part has none.
+constexpr std::uint32_t kMargin = 2;
+
+Region with_margin(const Region& part, std::uint32_t width, std::uint32_t height) {
+  const std::uint32_t x = part.x - std::min(part.x, kMargin);
+  const std::uint32_t y = part.y - std::min(part.y, kMargin);
+  return {x, y, std::min(width, part.x + part.width + kMargin) - x,
+          std::min(height, part.y + part.height + kMargin) - y};
+}
+
+Status decode_whole(Decompressor& decompressor, Image& out) {
   const jpeg_decompress_struct& header = decompressor.jpeg();
   const bool cmyk = is_cmyk(header);
   RETURN_IF_ERROR(make_room(out, header.image_width, header.image_height));
@@ -177,6 +181,84 @@ Status decode_jpeg(std::span<const std::byte> bytes, Image& out, const DecodeLim
     }
     jpeg_finish_decompress(&jpeg);
   });
+}
+
+// `got` becomes what was decoded: whole blocks across, and a margin that makes `wanted` exact.
+Status decode_part(Decompressor& decompressor, const Region& wanted, Image& out, Region& got) {
+  const jpeg_decompress_struct& header = decompressor.jpeg();
+  got = with_margin(wanted, header.image_width, header.image_height);
+  const bool is_whole = got.width == header.image_width && got.height == header.image_height;
+  if (is_whole || is_cmyk(header)) {
+    got = {0, 0, header.image_width, header.image_height};
+    return decode_whole(decompressor, out);
+  }
+  RETURN_IF_ERROR(decompressor.attempt([&](jpeg_decompress_struct& jpeg) {
+    jpeg.out_color_space = JCS_RGB;
+    jpeg.dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(&jpeg);
+    if (got.width < jpeg.output_width) jpeg_crop_scanline(&jpeg, &got.x, &got.width);
+    if (got.y > 0) jpeg_skip_scanlines(&jpeg, got.y);
+  }));
+  RETURN_IF_ERROR(make_room(out, got.width, got.height));
+  return decompressor.attempt([&](jpeg_decompress_struct& jpeg) {
+    read_rgb(jpeg, out);
+    if (jpeg.output_scanline == jpeg.output_height) jpeg_finish_decompress(&jpeg);
+  });
+}
+
+}  // namespace
+
+Result<ImageInfo> inspect_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits) {
+  Decompressor decompressor;
+  RETURN_IF_ERROR(decompressor.read_header(bytes, limits));
+  return info_of(decompressor.jpeg());
+}
+
+Status decode_jpeg(std::span<const std::byte> bytes, Image& out, const DecodeLimits& limits) {
+  Decompressor decompressor;
+  RETURN_IF_ERROR(decompressor.read_header(bytes, limits));
+  return decode_whole(decompressor, out);
+}
+
+struct JpegReader::Impl {
+  std::span<const std::byte> bytes;
+  DecodeLimits limits;
+  std::optional<Decompressor> decompressor;
+  Splicer splicer;
+};
+
+JpegReader::JpegReader() : impl_(std::make_unique<Impl>()) {}
+JpegReader::~JpegReader() = default;
+JpegReader::JpegReader(JpegReader&&) noexcept = default;
+JpegReader& JpegReader::operator=(JpegReader&&) noexcept = default;
+
+Result<ImageInfo> JpegReader::open(std::span<const std::byte> bytes, const DecodeLimits& limits) {
+  impl_->bytes = bytes;
+  impl_->limits = limits;
+  impl_->decompressor.emplace();
+  RETURN_IF_ERROR(impl_->decompressor->read_header(bytes, limits));
+  return info_of(impl_->decompressor->jpeg());
+}
+
+Status JpegReader::decode(const Region& wanted, Image& out, Region& got) {
+  Decompressor& whole = *impl_->decompressor;
+  const jpeg_decompress_struct& header = whole.jpeg();
+  if (header.restart_interval > 0) {
+    const Region needed = with_margin(wanted, header.image_width, header.image_height);
+    Region spliced;
+    const auto layout = restart_layout(impl_->bytes);
+    const auto part = layout ? impl_->splicer.splice(impl_->bytes, *layout, needed, spliced) : std::nullopt;
+    if (part) {
+      Decompressor decompressor;
+      RETURN_IF_ERROR(decompressor.read_header(*part, impl_->limits));
+      const Region inside{wanted.x - spliced.x, wanted.y - spliced.y, wanted.width, wanted.height};
+      RETURN_IF_ERROR(decode_part(decompressor, inside, out, got));
+      got.x += spliced.x;
+      got.y += spliced.y;
+      return Status();
+    }
+  }
+  return decode_part(whole, wanted, out, got);
 }
 
 }  // namespace stoker::data::codecs

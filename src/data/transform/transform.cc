@@ -69,10 +69,30 @@ class DecodedSource : public PixelSource {
   ImageView image_;
 };
 
+// An image in its file, of which no more is decoded than is asked for.
+class FileSource : public PixelSource {
+ public:
+  FileSource(Decoder& decoder, const ImageInfo& info, Image& decoded)
+      : decoder_(decoder), info_(info), decoded_(decoded) {}
+  std::uint32_t width() const override { return info_.width; }
+  std::uint32_t height() const override { return info_.height; }
+  Result<Held> pixels(const Region& wanted) override {
+    Region got;
+    RETURN_IF_ERROR(decoder_.decode(wanted, decoded_, got));
+    return Held{decoded_.view(), got.x, got.y};
+  }
+
+ private:
+  Decoder& decoder_;
+  ImageInfo info_;
+  Image& decoded_;
+};
+
 }  // namespace
 
 struct TransformScratch::Buffers {
   CanvasBuffers canvas;
+  Decoder decoder;
   Image decoded;
 };
 
@@ -144,8 +164,10 @@ std::size_t Transform::bytes() const { return elements() * size_of(element()); }
 
 Status Transform::apply_to_file(std::span<const std::byte> file, const Occasion& occasion,
                                 TransformScratch& scratch, std::span<std::byte> out) const {
-  RETURN_IF_ERROR(decode_image(file, scratch.buffers_->decoded));
-  return apply(scratch.buffers_->decoded.view(), occasion, scratch, out);
+  TransformScratch::Buffers& buffers = *scratch.buffers_;
+  OK_OR_RETURN(info, buffers.decoder.open(file));
+  FileSource source(buffers.decoder, info, buffers.decoded);
+  return plan_->run(source, occasion, buffers.canvas, out);
 }
 
 Status Transform::apply(const ImageView& image, const Occasion& occasion, TransformScratch& scratch,

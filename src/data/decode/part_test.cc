@@ -1,0 +1,138 @@
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/decode/decode.h"
+#include "data/decode/jpeg_splice.h"
+#include "data/golden_test.h"
+
+namespace stoker::data {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+std::string file(const std::string& name) {
+  const nlohmann::json reference = golden("images.json");
+  for (const auto& row : reference["images"]) {
+    if (row["name"] == name) return from_base64(row["bytes"]);
+  }
+  ADD_FAILURE() << name;
+  return "";
+}
+
+Region random_part(std::mt19937& chance, std::uint32_t width, std::uint32_t height) {
+  Region part;
+  part.width = 1 + chance() % width;
+  part.height = 1 + chance() % height;
+  part.x = chance() % (width - part.width + 1);
+  part.y = chance() % (height - part.height + 1);
+  return part;
+}
+
+// Whether the pixels of `part` in `held`, which begins at `at`, are those in `whole`.
+bool same_pixels(const Image& whole, const Region& part, const Image& held, const Region& at) {
+  if (at.x > part.x || at.y > part.y || held.width != at.width || held.height != at.height) return false;
+  if (at.x + at.width < part.x + part.width || at.y + at.height < part.y + part.height) return false;
+  for (std::uint32_t y = 0; y < part.height; ++y) {
+    const auto* a = whole.pixels.data() + 3 * (std::size_t{part.y + y} * whole.width + part.x);
+    const auto* b = held.pixels.data() + 3 * (std::size_t{part.y + y - at.y} * held.width + part.x - at.x);
+    if (!std::equal(a, a + std::size_t{3} * part.width, b)) return false;
+  }
+  return true;
+}
+
+TEST(Decoder, parts_have_the_pixels_of_the_whole) {
+  const nlohmann::json reference = golden("images.json");
+  std::mt19937 chance(1);
+  Decoder decoder;
+  Image whole, held;
+  for (const auto& row : reference["images"]) {
+    const std::string bytes = from_base64(row["bytes"]);
+    ASSERT_TRUE(decode_image(bytes_of(bytes), whole).ok());
+    for (int i = 0; i < 200; ++i) {
+      const Region part = random_part(chance, whole.width, whole.height);
+      ASSERT_TRUE(decoder.open(bytes_of(bytes)).ok());
+      Region got;
+      const Status status = decoder.decode(part, held, got);
+      ASSERT_TRUE(status.ok()) << row["name"] << ": " << status.to_string();
+      ASSERT_TRUE(same_pixels(whole, part, held, got))
+          << row["name"] << " " << part.x << " " << part.y << " " << part.width << " " << part.height;
+    }
+  }
+}
+
+TEST(Decoder, what_follows_the_wanted_rows_is_not_read) {
+  const std::string bytes = file("baseline.jpg");
+  const std::string cut = bytes.substr(0, bytes.size() - 40);
+  Image image;
+  EXPECT_EQ(decode_image(bytes_of(cut), image).to_string(), "JPEG: ends before the image is complete");
+  Decoder decoder;
+  Region got;
+  ASSERT_TRUE(decoder.open(bytes_of(cut)).ok());
+  EXPECT_TRUE(decoder.decode({0, 0, 30, 4}, image, got).ok());
+  ASSERT_TRUE(decoder.open(bytes_of(cut)).ok());
+  EXPECT_EQ(decoder.decode({0, 0, 30, 20}, image, got).to_string(),
+            "JPEG: ends before the image is complete");
+}
+
+TEST(Splice, takes_only_the_restart_intervals_that_are_wanted) {
+  const std::string bytes = file("restarts-444.jpg");  // 37 x 23: 5 x 3 MCUs, one in each interval
+  const auto layout = codecs::restart_layout(bytes_of(bytes));
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->columns, 5u);
+  EXPECT_EQ(layout->cell_width, 8u);
+  EXPECT_EQ(layout->cell_height, 8u);
+  codecs::Splicer splicer;
+  Region got;
+  const auto part = splicer.splice(bytes_of(bytes), *layout, {17, 9, 3, 2}, got);
+  ASSERT_TRUE(part);
+  EXPECT_EQ(got, (Region{16, 8, 8, 8}));
+  EXPECT_LT(part->size(), bytes.size());
+  const auto corner = splicer.splice(bytes_of(bytes), *layout, {30, 20, 7, 3}, got);
+  ASSERT_TRUE(corner);
+  EXPECT_EQ(got, (Region{24, 16, 13, 7}));
+  Image image;
+  EXPECT_TRUE(decode_image(*corner, image).ok());
+  EXPECT_FALSE(splicer.splice(bytes_of(bytes), *layout, {0, 0, 37, 23}, got)) << "that is all of it";
+}
+
+TEST(Splice, is_left_alone_where_intervals_are_no_rectangles) {
+  EXPECT_FALSE(codecs::restart_layout(bytes_of(file("baseline.jpg"))));
+  EXPECT_FALSE(codecs::restart_layout(bytes_of(file("progressive.jpg"))));
+  EXPECT_FALSE(codecs::restart_layout(bytes_of(file("rgb.png"))));
+  EXPECT_FALSE(codecs::restart_layout(bytes_of(file("restarts.jpg")))) << "3 MCUs in a row, 2 in an interval";
+  std::string lost = file("restarts-444.jpg");
+  const auto layout = codecs::restart_layout(bytes_of(lost));
+  ASSERT_TRUE(layout);
+  const std::size_t at = lost.find("\xFF\xD2");
+  ASSERT_NE(at, std::string::npos);
+  lost[at + 1] = '\xD3';
+  codecs::Splicer splicer;
+  Region got;
+  EXPECT_FALSE(splicer.splice(bytes_of(lost), *layout, {17, 9, 3, 2}, got));
+}
+
+TEST(Decoder, survives_flipped_bits_with_pixels_or_an_error) {
+  std::mt19937 chance(2);
+  Decoder decoder;
+  Image image;
+  for (const char* name : {"baseline.jpg", "progressive.jpg", "restarts-444.jpg", "grey.jpg"}) {
+    const std::string whole = file(name);
+    for (std::size_t bit = 0; bit < whole.size() * 8; bit += 3) {
+      std::string damaged = whole;
+      damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+      const auto info = decoder.open(bytes_of(damaged), {.pixels = 1 << 20});
+      if (!info) continue;
+      Region got;
+      const Region part = random_part(chance, info->width, info->height);
+      if (!decoder.decode(part, image, got).ok()) continue;
+      EXPECT_EQ(image.pixels.size(), std::size_t{3} * got.width * got.height);
+      EXPECT_LE(got.x, part.x);
+      EXPECT_LE(part.x + part.width, got.x + got.width);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker::data
