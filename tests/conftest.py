@@ -1,9 +1,10 @@
-"""Fixtures of the black-box tests. They drive the built command as a person would: nothing here imports Stoker."""
+"""Fixtures of the black-box tests. They drive the built command as a person would; tests/python imports the built module."""
 
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,7 +18,10 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")
+MODULE = BIN.parent / "python"  # where script/build puts the Python module together
 EXAMPLE_TAR = REPOSITORY / "examples/cifar10/cifar10-6000.tar"
+
+sys.path.insert(0, str(MODULE))
 
 
 def pytest_configure() -> None:
@@ -179,3 +183,29 @@ def example_dataset(example_images: Path, tmp_path_factory: pytest.TempPathFacto
         [BIN / "stoker", "data", "pack", example_images, dataset], check=True, capture_output=True, timeout=120
     )
     return dataset
+
+
+@pytest.fixture
+def own_dataset(example_dataset: Path, tmp_path: Path) -> Path:
+    """A copy of `example_dataset` that the test may damage."""
+    return Path(shutil.copytree(example_dataset, tmp_path / "dataset"))
+
+
+@pytest.fixture
+def module_environment() -> dict[str, str]:
+    """An environment in which programs find the Python module."""
+    return os.environ | {"PYTHONPATH": str(MODULE)}
+
+
+@pytest.fixture
+def python(tmp_path: Path, module_environment: dict[str, str]) -> Callable[..., str]:
+    """python(code, *arguments) runs a program of its own that may import the module, and returns what it printed."""
+
+    def run(code: str, *arguments: object, env: dict[str, str] | None = None, timeout: float = 60) -> str:
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        environment = module_environment | (env or {})
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=timeout)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run

@@ -1,17 +1,20 @@
-// Batches of images for training and validation: threads read, check, decode and transform samples ahead of
-// the consumer, and hand them over in an order that depends on nothing but (seed, epoch, position) and the
-// rank. Used by the trainer and by `stoker data bench`. next(), state() and stats() belong to one thread;
-// cancel() may be called from any.
+// Batches for training and validation: threads read, check, decode and transform samples ahead of the
+// consumer, and hand them over in an order that depends on nothing but (seed, epoch, position) and the rank.
+// Used by the trainer, by `stoker data bench` and by the Python module. All but cancel() belong to one thread
+// at a time; cancel() may be called from any.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
 #include "base/strong.h"
+#include "base/tensor_view.h"
 #include "base/time.h"
 #include "data/order/order.h"
 #include "data/transform/transform.h"
@@ -28,29 +31,59 @@ enum class LastBatch { keep, drop };
 /// What a damaged sample does: end the loading, or be left out of its batch and counted.
 enum class Faults { stop, skip };
 
+/// What a batch holds of its samples: transformed images, or the stored bytes as they are.
+enum class Content { images, bytes };
+
+/// Whether each sample's bytes are compared with the CRC-32C of the index.
+enum class Check { crc, none };
+
 struct LoaderOptions {
   std::uint64_t seed = 0;  ///< of the order and of the random part of the transform
   Shuffle shuffle = Shuffle::every_epoch;
   RankOptions rank;         ///< which rank of how many; validation wants Remainder::exact
   std::uint32_t batch = 1;  ///< samples per rank and step
   LastBatch last_batch = LastBatch::keep;
-  TransformOptions transform;
+  Content content = Content::images;
+  TransformOptions transform;  ///< for Content::images
   std::uint32_t threads = 1;   ///< that decode, beside the caller's; at least 1
   std::uint32_t prefetch = 4;  ///< batches ready ahead of next(), beside those the caller holds; at least 1
+  Check check = Check::crc;
   Faults faults = Faults::stop;
+  std::uint64_t most_faults = 1000;  ///< Faults::skip ends the loading when more were skipped
+  /// Shards of together at most this much are kept in memory as they are stored, read in blocks when first
+  /// touched: small samples then cost no system call each. Larger datasets are read sample by sample.
+  ByteCount resident{0};
   /// Decoded pixels are kept up to this much, so that later epochs of a small dataset decode nothing.
   ByteCount cache{0};
 };
 
-/// What the loader did since it was opened.
+/// What the loader did since it was opened. Seconds of stages are those of all threads together; where
+/// samples are small every eighth is timed and counted eightfold.
 struct LoaderStats {
   double wait_s = 0;          ///< next() blocked because the next batch was not ready
+  double idle_s = 0;          ///< threads had nothing to do: as many batches as allowed were ready
   double work_s = 0;          ///< CPU seconds of the loader's threads
+  double read_s = 0;          ///< bytes from the storage
+  double check_s = 0;         ///< CRC-32C
+  double decode_s = 0;        ///< decoding, and what is done in the same pass: crop, resize, normalise
+  double transform_s = 0;     ///< those alone, for images that were kept decoded
   std::uint64_t batches = 0;  ///< handed over
   std::uint64_t samples = 0;  ///< handed over
   std::uint64_t skipped = 0;  ///< damaged and left out of those batches
   std::uint64_t cached = 0;   ///< samples taken from the cache instead of decoded
   ByteCount cache_used{0};
+  ByteCount read{0};  ///< bytes of samples that were read
+};
+
+/// The stage that keeps `stats` from being faster, in a few words: "decode (71 % of the threads' time)", or
+/// "the consumer" when batches were waiting for it.
+std::string limiting_stage(const LoaderStats& stats);
+
+/// A damaged sample that was left out of its batch.
+struct SkippedSample {
+  std::uint64_t sample = 0;
+  Epoch epoch;
+  std::string why;  ///< names shard and sample
 };
 
 /// One batch in memory of the loader. Gives the memory back when destroyed, may outlive the loader, and
@@ -63,11 +96,19 @@ class Batch {
 
   /// Samples in it: fewer than asked for at the end of an epoch, or when damaged ones were left out.
   std::uint32_t count() const;
-  /// count x 3 x size x size, C order; the memory is aligned to 64 bytes.
+  /// count x 3 x height x width, or count x height x width x 3, C order, of the transform's element type; the
+  /// memory is aligned to 64 bytes. Without data with Content::bytes.
+  MutableTensorView image();
+  /// The same as numbers. REQUIRES: the transform's element type is f32.
   std::span<float> images();
+  /// With Content::bytes: the samples' files one after the other, where sample i is bytes()[offsets()[i] ..
+  /// offsets()[i + 1]].
+  std::span<std::byte> bytes();
+  std::span<std::int64_t> offsets();
   /// The classes, one per sample.
   std::span<std::int64_t> labels();
   /// The samples' numbers in the source, in the order of the batch.
+  std::span<std::uint64_t> samples();
   std::span<const std::uint64_t> samples() const;
   Epoch epoch() const;
   /// Where the data stands once this batch has been used: what a checkpoint after its step must hold.
@@ -105,6 +146,11 @@ class Loader {
   /// Makes next() return, now and ever after.
   void cancel();
 
+  /// Gives up what was prepared and goes on where `state` stands; threads, cache and statistics stay. Fails
+  /// with Invalid as open() does, and with the error of a loader that has failed or was cancelled; the loader
+  /// is then as before. Blocks until the samples that threads are at are done.
+  Status restart(const OrderState& state);
+
   /// Where the data stands after the last batch that next() gave, or after the end of the epoch it told of.
   const OrderState& state() const;
   /// Batches of this rank in a whole epoch.
@@ -112,6 +158,8 @@ class Loader {
   /// Batches of this rank that are still to come in the epoch of state().
   std::uint64_t batches_left() const;
   LoaderStats stats() const;
+  /// The first 1000 samples that were left out, in the order in which they would have come.
+  const std::vector<SkippedSample>& skipped() const;
 
  private:
   class Engine;

@@ -1,5 +1,8 @@
 #include "data/loader/batch.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace stoker::data {
 namespace {
 
@@ -7,11 +10,39 @@ constexpr std::size_t kAlignment = 64;
 
 }  // namespace
 
-std::unique_ptr<Batch::Memory> Batch::Memory::allocate(std::size_t floats) {
-  const std::size_t bytes = (floats * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-  auto memory = std::make_unique<Memory>();
-  memory->images.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
-  return memory->images ? std::move(memory) : nullptr;
+bool Batch::Memory::reserve(std::size_t size) {
+  if (size <= capacity && data) return true;
+  const std::size_t bytes = std::max<std::size_t>(1, (size + kAlignment - 1) / kAlignment) * kAlignment;
+  data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
+  capacity = data ? bytes : 0;
+  return data != nullptr;
+}
+
+std::size_t Batch::Memory::leave_out(const std::vector<std::uint8_t>& is_damaged) {
+  std::size_t kept = 0;
+  std::int64_t end = 0;  // of the files kept
+  for (std::size_t i = 0; i < is_damaged.size(); ++i) {
+    if (is_damaged[i]) continue;
+    if (image_bytes > 0 && kept != i) {
+      std::memcpy(data.get() + kept * image_bytes, data.get() + i * image_bytes, image_bytes);
+    } else if (image_bytes == 0) {
+      const std::int64_t begin = offsets[i];
+      const std::int64_t length = offsets[i + 1] - begin;
+      if (begin != end) std::memmove(data.get() + end, data.get() + begin, static_cast<std::size_t>(length));
+      offsets[kept] = end;
+      end += length;
+    }
+    labels[kept] = labels[i];
+    samples[kept] = samples[i];
+    ++kept;
+  }
+  labels.resize(kept);
+  samples.resize(kept);
+  if (image_bytes == 0) {
+    offsets.resize(kept + 1);
+    offsets[kept] = end;
+  }
+  return is_damaged.size() - kept;
 }
 
 Batch::Batch(std::unique_ptr<Memory> memory, std::shared_ptr<Pool> pool)
@@ -31,8 +62,21 @@ Batch::~Batch() {
 }
 
 std::uint32_t Batch::count() const { return static_cast<std::uint32_t>(memory_->samples.size()); }
-std::span<float> Batch::images() { return {memory_->images.get(), memory_->image_floats * count()}; }
+MutableTensorView Batch::image() {
+  Shape shape{static_cast<std::int64_t>(count())};
+  shape.insert(shape.end(), memory_->shape.begin(), memory_->shape.end());
+  return {"image", memory_->element, std::move(shape), {memory_->data.get(), memory_->image_bytes * count()}};
+}
+std::span<float> Batch::images() {
+  return {reinterpret_cast<float*>(memory_->data.get()), memory_->image_bytes / sizeof(float) * count()};
+}
+std::span<std::byte> Batch::bytes() {
+  const bool has_files = !memory_->offsets.empty();
+  return {memory_->data.get(), has_files ? static_cast<std::size_t>(memory_->offsets.back()) : 0};
+}
+std::span<std::int64_t> Batch::offsets() { return memory_->offsets; }
 std::span<std::int64_t> Batch::labels() { return memory_->labels; }
+std::span<std::uint64_t> Batch::samples() { return memory_->samples; }
 std::span<const std::uint64_t> Batch::samples() const { return memory_->samples; }
 Epoch Batch::epoch() const { return memory_->epoch; }
 const OrderState& Batch::after() const { return memory_->after; }

@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
@@ -15,14 +14,20 @@ namespace stoker::data {
 /// One batch's worth of memory. Belongs to one thread at a time.
 struct Batch::Memory {
   struct Free {
-    void operator()(float* p) const { std::free(p); }
+    void operator()(std::byte* p) const { std::free(p); }
   };
 
-  /// Nothing when memory is short.
-  static std::unique_ptr<Memory> allocate(std::size_t floats);
+  /// Makes room for at least `size` bytes, whose contents are then unspecified. False when memory is short.
+  bool reserve(std::size_t size);
+  /// Moves the samples that are whole to the front; returns how many were left out.
+  std::size_t leave_out(const std::vector<std::uint8_t>& is_damaged);
 
-  std::unique_ptr<float[], Free> images;
-  std::size_t image_floats = 0;  // of one sample
+  std::unique_ptr<std::byte[], Free> data;  // images, or files one after the other; aligned to 64 bytes
+  std::size_t capacity = 0;
+  std::size_t image_bytes = 0;        // of one sample; 0 when `data` holds files
+  DType element = DType::f32;         // of an image
+  Shape shape;                        // of an image
+  std::vector<std::int64_t> offsets;  // of the files in `data`, and their end; empty when it holds images
   std::vector<std::int64_t> labels;
   std::vector<std::uint64_t> samples;
   Epoch epoch;

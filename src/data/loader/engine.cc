@@ -1,7 +1,7 @@
 #include "data/loader/engine.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 #include <time.h>
 
 namespace stoker::data {
@@ -15,18 +15,36 @@ double thread_cpu_seconds() {
 
 // Small enough that all threads share the first batch, large enough that the lock is taken rarely.
 std::size_t piece_size(const LoaderOptions& options) {
-  return std::clamp<std::size_t>(options.batch / (2 * std::size_t{options.threads}), 1, 32);
+  const std::size_t most = options.content == Content::bytes ? 512 : 32;
+  return std::clamp<std::size_t>(options.batch / (2 * std::size_t{options.threads}), 1, most);
 }
+
+// Reading the clock costs about 25 ns: nothing beside a photograph, much beside a thumbnail.
+std::uint32_t clock_period(const formats::ShardSource& source) {
+  constexpr std::uint64_t kSmall = 16'384;
+  std::uint64_t bytes = 0;
+  for (const formats::ShardInfo& shard : source.split().shards) bytes += shard.bytes;
+  return bytes / source.samples().size() < kSmall ? 8 : 1;
+}
+
+Shape shape_of(const Transform& transform) {
+  const std::int64_t height = transform.height();
+  const std::int64_t width = transform.width();
+  return transform.layout() == Layout::nchw ? Shape{3, height, width} : Shape{height, width, 3};
+}
+
+constexpr std::size_t kMostListed = 1000;
 
 }  // namespace
 
 Loader::Engine::Engine(const formats::ShardSource& source, const LoaderOptions& options, Schedule schedule,
-                       Transform transform)
+                       std::optional<Transform> transform)
     : source_(source),
       options_(options),
       transform_(std::move(transform)),
       piece_(piece_size(options)),
       cache_(source.samples().size(), options.cache),
+      memory_(ShardMemory::create(source, options.resident)),
       state_(schedule.start()),
       schedule_(std::move(schedule)) {}
 
@@ -52,26 +70,33 @@ void Loader::Engine::cancel() {
 }
 
 void Loader::Engine::work(Worker& worker, StopToken stop) {
-  SampleReader reader(source_, cache_, transform_);
+  SampleReader reader({source_, memory_.get(), cache_, options_.check, clock_period(source_)},
+                      transform_ ? &*transform_ : nullptr);
   for (;;) {
     Piece piece;
     {
       MutexLock lock(mutex_);
-      while (!is_stopping_ && !claim(piece)) work_.wait(mutex_, Deadline::never());
+      if (!is_stopping_ && !claim(piece)) {
+        const Stopwatch idle;
+        while (!is_stopping_ && !claim(piece)) work_.wait(mutex_, Deadline::never());
+        stats_.idle_s += idle.seconds();
+      }
       if (is_stopping_) return;
       worker.current.store(piece.begin, std::memory_order_relaxed);
       worker.piece = piece;
+      ++busy_;
     }
-    const Filled filled = fill(piece, worker, reader, stop);
+    Filled filled = fill(piece, worker, reader, stop);
     if (stop.stop_requested()) return;
     MutexLock lock(mutex_);
     worker.piece = {};
     finish(piece, filled);
+    if (--busy_ == 0 && is_restarting_) ready_.notify_all();
   }
 }
 
 bool Loader::Engine::claim(Piece& piece) {
-  if (!failure_.ok()) return false;
+  if (!failure_.ok() || is_restarting_) return false;
   while (items_.empty() || items_.back()->claimed == items_.back()->plan.samples.size()) {
     if (items_.size() >= options_.prefetch) return false;
     if (Status planned = plan_next(); !planned.ok()) {
@@ -94,16 +119,56 @@ Status Loader::Engine::plan_next() {
   if (item->is_epoch_end()) {
     ready_.notify_all();
   } else {
-    item->memory = pool_->take();
-    const std::size_t floats = transform_.elements();
-    if (!item->memory) item->memory = Batch::Memory::allocate(floats * options_.batch);
-    if (!item->memory) return unavailable("loader: no memory for a batch of {} images", options_.batch);
-    item->memory->image_floats = floats;
-    item->memory->labels.resize(item->plan.samples.size());
-    item->is_damaged.assign(item->plan.samples.size(), 0);
+    RETURN_IF_ERROR(make_room(*item));
   }
   items_.push_back(std::move(item));
   return Status();
+}
+
+Status Loader::Engine::make_room(Item& item) const {
+  item.memory = pool_->take();
+  if (!item.memory) item.memory = std::make_unique<Batch::Memory>();
+  Batch::Memory& memory = *item.memory;
+  std::size_t size = 0;
+  if (options_.content == Content::images) {
+    memory.image_bytes = transform_->bytes();
+    memory.element = transform_->element();
+    memory.shape = shape_of(*transform_);
+    size = memory.image_bytes * options_.batch;
+  } else {
+    item.files.reserve(item.plan.samples.size());
+    memory.offsets.assign(1, 0);
+    for (const std::uint64_t sample : item.plan.samples) {
+      formats::Locator file = source_.samples().image(sample).value_or(source_.samples().locate(sample, 0));
+      size += std::min(file.length, kLargestFile);  // a longer one is refused when it is read
+      item.files.push_back(file);
+      memory.offsets.push_back(static_cast<std::int64_t>(size));
+    }
+  }
+  if (!memory.reserve(size)) {
+    return unavailable("loader: no memory for a batch of {} samples ({})", item.plan.samples.size(),
+                       ByteCount{size});
+  }
+  memory.labels.resize(item.plan.samples.size());
+  item.is_damaged.assign(item.plan.samples.size(), 0);
+  return Status();
+}
+
+Outcome Loader::Engine::fill_one(Item& item, std::size_t i, SampleReader& reader, Status& error) const {
+  const std::uint64_t sample = item.plan.samples[i];
+  Batch::Memory& memory = *item.memory;
+  memory.labels[i] = source_.samples().label(sample).value_or(-1);
+  if (options_.content == Content::images) {
+    const Occasion occasion{options_.seed, static_cast<std::uint64_t>(item.plan.epoch.value), sample};
+    return reader.read_image(occasion, {memory.data.get() + i * memory.image_bytes, memory.image_bytes},
+                             error);
+  }
+  if (item.files[i].length > kLargestFile) {
+    error = corrupt("{}: a file of over 1GiB", name_of(source_, sample));
+    return Outcome::damaged;
+  }
+  return reader.read_bytes(sample, item.files[i],
+                           {memory.data.get() + memory.offsets[i], item.files[i].length}, error);
 }
 
 Loader::Engine::Filled Loader::Engine::fill(const Piece& piece, Worker& worker, SampleReader& reader,
@@ -111,38 +176,43 @@ Loader::Engine::Filled Loader::Engine::fill(const Piece& piece, Worker& worker, 
   Filled filled;
   const double start = thread_cpu_seconds();
   Item& item = *piece.item;
-  const std::size_t floats = item.memory->image_floats;
   for (std::size_t i = piece.begin; i < piece.end && !stop.stop_requested(); ++i) {
     worker.current.store(i, std::memory_order_relaxed);
-    const std::uint64_t sample = item.plan.samples[i];
-    const Occasion occasion{options_.seed, static_cast<std::uint64_t>(item.plan.epoch.value), sample};
     Status error;
-    const Outcome outcome = reader.read(
-        occasion, std::as_writable_bytes(std::span(item.memory->images.get() + i * floats, floats)), error);
-    item.memory->labels[i] = source_.samples().label(sample).value_or(-1);
+    const Outcome outcome = fill_one(item, i, reader, error);
     if (outcome == Outcome::cached) ++filled.cached;
-    if (outcome == Outcome::decoded || outcome == Outcome::cached) continue;
+    if (outcome == Outcome::whole || outcome == Outcome::cached) continue;
     item.is_damaged[i] = 1;
     const bool stops = outcome == Outcome::failed || options_.faults == Faults::stop;
-    if (stops && filled.error.ok()) {
+    if (!stops) {
+      filled.faults.emplace_back(i, std::move(error));
+    } else if (filled.error.ok()) {
       filled.error = std::move(error);
       filled.error_at = i;
     }
   }
+  filled.seconds = reader.take_seconds();
+  filled.bytes = reader.take_bytes();
   filled.cpu_s = thread_cpu_seconds() - start;
   return filled;
 }
 
-void Loader::Engine::finish(const Piece& piece, const Filled& filled) {
+void Loader::Engine::finish(const Piece& piece, Filled& filled) {
   Item& item = *piece.item;
   item.done += piece.end - piece.begin;
   if (!filled.error.ok() && (item.error.ok() || filled.error_at < item.error_at)) {
     item.error = filled.error;
     item.error_at = filled.error_at;
   }
+  std::move(filled.faults.begin(), filled.faults.end(), std::back_inserter(item.faults));
   stats_.cached += filled.cached;
   stats_.work_s += filled.cpu_s;
-  if (item.is_ready() && items_.front().get() == &item) ready_.notify_all();
+  stats_.read.value += filled.bytes;
+  stats_.read_s += filled.seconds[static_cast<std::size_t>(Stage::read)];
+  stats_.check_s += filled.seconds[static_cast<std::size_t>(Stage::check)];
+  stats_.decode_s += filled.seconds[static_cast<std::size_t>(Stage::decode)];
+  stats_.transform_s += filled.seconds[static_cast<std::size_t>(Stage::transform)];
+  if (item.is_ready() && !items_.empty() && items_.front().get() == &item) ready_.notify_all();
 }
 
 Status Loader::Engine::await_front(Deadline deadline) {
@@ -176,23 +246,19 @@ Status Loader::Engine::describe_wait() const {
                  name_of(source_, front->plan.samples[*first]));
 }
 
-// Moves the samples that are whole to the front of the batch; returns how many were left out.
-std::size_t Loader::Engine::leave_out_damaged(Item& item) const {
-  Batch::Memory& memory = *item.memory;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < item.is_damaged.size(); ++i) {
-    if (item.is_damaged[i]) continue;
-    if (kept != i) {
-      std::memcpy(memory.images.get() + kept * memory.image_floats,
-                  memory.images.get() + i * memory.image_floats, memory.image_floats * sizeof(float));
-      memory.labels[kept] = memory.labels[i];
-      memory.samples[kept] = memory.samples[i];
-    }
-    ++kept;
+// Lists what is damaged, and leaves it out of the batch; an error when that is too much.
+Status Loader::Engine::leave_out_damaged(Item& item) {
+  if (item.faults.empty()) return Status();
+  std::sort(item.faults.begin(), item.faults.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [i, error] : item.faults) {
+    if (skipped_.size() < kMostListed)
+      skipped_.push_back({item.memory->samples[i], item.plan.epoch, std::string(error.message())});
   }
-  memory.labels.resize(kept);
-  memory.samples.resize(kept);
-  return item.is_damaged.size() - kept;
+  skipped_count_ += item.memory->leave_out(item.is_damaged);
+  if (skipped_count_ <= options_.most_faults) return Status();
+  return corrupt("loader: {} damaged samples, more than the {} that may be skipped; the last one: {}",
+                 skipped_count_, options_.most_faults, item.faults.back().second.message());
 }
 
 Result<std::optional<Batch>> Loader::Engine::next(Deadline deadline) {
@@ -208,18 +274,42 @@ Result<std::optional<Batch>> Loader::Engine::next(Deadline deadline) {
     }
     work_.notify_all();
   }
-  state_ = item->plan.after;
-  if (item->is_epoch_end()) return std::optional<Batch>();
+  if (item->is_epoch_end()) {
+    state_ = item->plan.after;
+    return std::optional<Batch>();
+  }
   item->memory->samples = std::move(item->plan.samples);
   item->memory->epoch = item->plan.epoch;
-  item->memory->after = state_;
-  const std::size_t skipped = leave_out_damaged(*item);
-  Batch batch(std::move(item->memory), pool_);
+  item->memory->after = item->plan.after;
+  Status too_many = leave_out_damaged(*item);
   MutexLock lock(mutex_);
+  if (!too_many.ok()) {
+    failure_ = std::move(too_many);
+    return failure_;
+  }
+  state_ = item->plan.after;
+  Batch batch(std::move(item->memory), pool_);
   stats_.batches += 1;
   stats_.samples += batch.count();
-  stats_.skipped += skipped;
+  stats_.skipped = skipped_count_;
   return std::optional<Batch>(std::move(batch));
+}
+
+Status Loader::Engine::restart(const OrderState& state) {
+  OK_OR_RETURN(schedule, Schedule::create(source_.samples().size(), options_, state));
+  MutexLock lock(mutex_);
+  if (!failure_.ok()) return failure_;
+  is_restarting_ = true;
+  while (busy_ > 0) ready_.wait(mutex_, Deadline::never());  // bounded by what they are at
+  for (auto& item : items_) {
+    if (item->memory) pool_->give(std::move(item->memory));
+  }
+  items_.clear();
+  schedule_ = std::move(schedule);
+  state_ = state;
+  is_restarting_ = false;
+  work_.notify_all();
+  return Status();
 }
 
 std::uint64_t Loader::Engine::batches_from(std::uint64_t position) const {

@@ -23,15 +23,17 @@ namespace stoker::data {
 class Loader::Engine {
  public:
   Engine(const formats::ShardSource& source, const LoaderOptions& options, Schedule schedule,
-         Transform transform);
+         std::optional<Transform> transform);
   ~Engine();
 
   void start() EXCLUDES_LOCK(mutex_);
   Result<std::optional<Batch>> next(Deadline deadline) EXCLUDES_LOCK(mutex_);
   void cancel() EXCLUDES_LOCK(mutex_);
+  Status restart(const OrderState& state) EXCLUDES_LOCK(mutex_);
   const OrderState& state() const { return state_; }
   std::uint64_t batches_from(std::uint64_t position) const EXCLUDES_LOCK(mutex_);
   LoaderStats stats() const EXCLUDES_LOCK(mutex_);
+  const std::vector<SkippedSample>& skipped() const { return skipped_; }
 
  private:
   // A batch from its plan to its hand-over. `plan` and `memory` do not change once it is in the queue, but
@@ -40,11 +42,13 @@ class Loader::Engine {
   struct Item {
     BatchPlan plan;
     std::unique_ptr<Batch::Memory> memory;
+    std::vector<formats::Locator> files;   // per sample, with Content::bytes
     std::vector<std::uint8_t> is_damaged;  // per sample, written like the memory
     std::size_t claimed = 0;
     std::size_t done = 0;
     std::size_t error_at = 0;
-    Status error;  // of the first sample that stops the loader
+    Status error;                                        // of the first sample that stops the loader
+    std::vector<std::pair<std::size_t, Status>> faults;  // of those that are left out
 
     bool is_epoch_end() const { return plan.samples.empty(); }
     bool is_ready() const { return done == plan.samples.size(); }
@@ -60,10 +64,13 @@ class Loader::Engine {
     std::atomic<std::size_t> current{0};  // place in the batch
     Thread thread;
   };
-  // What came of a piece beside its pixels.
+  // What came of a piece beside its contents.
   struct Filled {
     Status error;  // of the first sample that stops the loader
     std::size_t error_at = 0;
+    std::vector<std::pair<std::size_t, Status>> faults;
+    StageClock::Seconds seconds{};
+    std::uint64_t bytes = 0;
     std::uint64_t cached = 0;
     double cpu_s = 0;
   };
@@ -71,21 +78,27 @@ class Loader::Engine {
   void work(Worker& worker, StopToken stop) EXCLUDES_LOCK(mutex_);
   bool claim(Piece& piece) REQUIRES_LOCK(mutex_);
   Status plan_next() REQUIRES_LOCK(mutex_);
+  Status make_room(Item& item) const;
   Filled fill(const Piece& piece, Worker& worker, SampleReader& reader, const StopToken& stop) const
       EXCLUDES_LOCK(mutex_);
-  void finish(const Piece& piece, const Filled& filled) REQUIRES_LOCK(mutex_);
+  Outcome fill_one(Item& item, std::size_t i, SampleReader& reader, Status& error) const;
+  void finish(const Piece& piece, Filled& filled) REQUIRES_LOCK(mutex_);
   Status await_front(Deadline deadline) REQUIRES_LOCK(mutex_);
   Status describe_wait() const REQUIRES_LOCK(mutex_);
-  std::size_t leave_out_damaged(Item& item) const;
+  Status leave_out_damaged(Item& item);
 
   const formats::ShardSource& source_;
   const LoaderOptions options_;
-  const Transform transform_;
-  const std::size_t piece_;  // samples a thread claims at once
+  const std::optional<Transform> transform_;  // none with Content::bytes
+  const std::size_t piece_;                   // samples a thread claims at once
   const std::shared_ptr<Batch::Pool> pool_ = std::make_shared<Batch::Pool>();  // shared with batches
   PixelCache cache_;                                                           // own synchronisation
+  const std::unique_ptr<ShardMemory> memory_;                                  // own synchronisation
 
-  OrderState state_;  // of the thread that calls next()
+  // Of the thread that calls next().
+  OrderState state_;
+  std::vector<SkippedSample> skipped_;
+  std::uint64_t skipped_count_ = 0;
 
   mutable Mutex mutex_;
   Condition work_;   // something to claim, or stopping
@@ -94,6 +107,8 @@ class Loader::Engine {
   std::deque<std::unique_ptr<Item>> items_ GUARDED_BY(mutex_);
   Status failure_ GUARDED_BY(mutex_);  // what next() says from now on
   bool is_stopping_ GUARDED_BY(mutex_) = false;
+  bool is_restarting_ GUARDED_BY(mutex_) = false;  // nothing more is claimed
+  std::size_t busy_ GUARDED_BY(mutex_) = 0;        // threads that have a piece
   LoaderStats stats_ GUARDED_BY(mutex_);
 
   std::vector<std::unique_ptr<Worker>> workers_;  // last: their threads use all of the above

@@ -1,5 +1,9 @@
 #include "data/loader.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "data/loader/engine.h"
 
 namespace stoker::data {
@@ -9,35 +13,56 @@ constexpr std::uint32_t kMostThreads = 1024;
 constexpr std::uint32_t kMostPrefetch = 4096;
 constexpr std::uint64_t kLargestBatch = 16_GiB .value;
 
-Status check(const formats::ShardSource& source, const LoaderOptions& options, const Transform& transform) {
+Status check(const formats::ShardSource& source, const LoaderOptions& options, const Transform* transform) {
   const std::string& split = source.split().name;
   if (source.samples().size() == 0) return invalid("loader: split '{}' has no samples", split);
-  if (!source.samples().has_labels()) return invalid("loader: split '{}' has no labels", split);
+  if (options.content == Content::images && !source.samples().has_labels()) {
+    return invalid("loader: split '{}' has no labels", split);
+  }
   if (options.threads < 1 || options.threads > kMostThreads) {
     return invalid("loader: {} threads are not between 1 and {}", options.threads, kMostThreads);
   }
   if (options.prefetch < 1 || options.prefetch > kMostPrefetch) {
     return invalid("loader: prefetch of {} batches is not between 1 and {}", options.prefetch, kMostPrefetch);
   }
-  if (options.transform.element != DType::f32)
-    return invalid("loader: batches of {} are not supported", to_text(options.transform.element));
   if (options.batch < 1) return invalid("loader: batch of 0 samples");
-  if (options.batch > kLargestBatch / transform.bytes()) {
+  if (transform && options.batch > kLargestBatch / transform->bytes()) {
     return invalid("loader: a batch of {} images of {} x {} takes more than {}", options.batch,
-                   transform.height(), transform.width(), ByteCount{kLargestBatch});
+                   transform->height(), transform->width(), ByteCount{kLargestBatch});
   }
   return Status();
 }
 
 }  // namespace
 
+std::string limiting_stage(const LoaderStats& stats) {
+  const std::pair<const char*, double> stages[] = {{"read", stats.read_s},
+                                                   {"check", stats.check_s},
+                                                   {"decode and transform", stats.decode_s},
+                                                   {"transform", stats.transform_s}};
+  double busy = 0;
+  for (const auto& stage : stages) busy += stage.second;
+  if (busy + stats.idle_s <= 0) return "nothing yet";
+  if (stats.idle_s > busy) {
+    return format("the consumer (the threads were idle {:.0f} % of the time)",
+                  100 * stats.idle_s / (busy + stats.idle_s));
+  }
+  const auto* most = std::max_element(std::begin(stages), std::end(stages),
+                                      [](auto& a, auto& b) { return a.second < b.second; });
+  return format("{} ({:.0f} % of the threads' work)", most->first, 100 * most->second / busy);
+}
+
 Loader::Loader(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 Loader::~Loader() = default;
 
 Result<std::unique_ptr<Loader>> Loader::open(const formats::ShardSource& source, const LoaderOptions& options,
                                              const std::optional<OrderState>& resume) {
-  OK_OR_RETURN(transform, Transform::create(options.transform));
-  RETURN_IF_ERROR(check(source, options, transform));
+  std::optional<Transform> transform;
+  if (options.content == Content::images) {
+    OK_OR_RETURN(made, Transform::create(options.transform));
+    transform = std::move(made);
+  }
+  RETURN_IF_ERROR(check(source, options, transform ? &*transform : nullptr));
   OK_OR_RETURN(schedule, Schedule::create(source.samples().size(), options, resume));
   auto engine = std::make_unique<Engine>(source, options, std::move(schedule), std::move(transform));
   engine->start();
@@ -46,6 +71,8 @@ Result<std::unique_ptr<Loader>> Loader::open(const formats::ShardSource& source,
 
 Result<std::optional<Batch>> Loader::next(Deadline deadline) { return engine_->next(deadline); }
 void Loader::cancel() { engine_->cancel(); }
+Status Loader::restart(const OrderState& state) { return engine_->restart(state); }
+const std::vector<SkippedSample>& Loader::skipped() const { return engine_->skipped(); }
 const OrderState& Loader::state() const { return engine_->state(); }
 std::uint64_t Loader::batches_per_epoch() const { return engine_->batches_from(0); }
 std::uint64_t Loader::batches_left() const { return engine_->batches_from(state().position); }

@@ -20,6 +20,8 @@ class PixelCache {
   /// `budget` counts pixels and bookkeeping; 0 keeps nothing.
   PixelCache(std::uint64_t samples, ByteCount budget);
 
+  /// Whether it keeps anything at all.
+  bool is_on() const { return !entries_.empty(); }
   std::optional<ImageView> find(std::uint64_t sample) const;
   /// Copies the image in, unless it would go over the budget or memory is short.
   void keep(std::uint64_t sample, const ImageView& image) EXCLUDES_LOCK(mutex_);

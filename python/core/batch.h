@@ -1,0 +1,37 @@
+// One batch as Python sees it: arrays over the loader's own memory, which goes back to the loader when the
+// last array is gone. Thread-compatible, under the GIL.
+#pragma once
+
+#include <memory>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include "data/loader.h"
+#include "format/shard_source.h"
+
+namespace stoker::python {
+
+/// Speaks DLPack and the buffer protocol.
+using Array = nanobind::ndarray<nanobind::array_api>;
+
+class Batch {
+ public:
+  /// `source` keeps the keys.
+  Batch(data::Batch batch, std::shared_ptr<formats::ShardSource> source)
+      : batch_(std::move(batch)), source_(std::move(source)) {}
+
+  std::size_t count() const { return batch_.count(); }
+  // Arrays whose owner is `self`, this batch's Python object.
+  Array image(nanobind::handle self);
+  Array bytes(nanobind::handle self);
+  Array offsets(nanobind::handle self);
+  Array label(nanobind::handle self);
+  Array index(nanobind::handle self);
+  nanobind::list key() const;
+
+ private:
+  data::Batch batch_;
+  std::shared_ptr<formats::ShardSource> source_;  // shared with the feed, which may be gone before
+};
+
+}  // namespace stoker::python

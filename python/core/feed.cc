@@ -1,0 +1,203 @@
+#include "core/feed.h"
+
+#include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "core/errors.h"
+#include "core/recipes.h"
+
+namespace stoker::python {
+namespace nb = nanobind;
+namespace {
+
+// How long a signal may wait for its handler.
+constexpr auto kSignalSlice = std::chrono::milliseconds(50);
+
+template <typename T>
+T take(Result<T> result) {
+  if (!result.ok()) raise(result.status());
+  return std::move(result).value();
+}
+
+Result<std::unique_ptr<formats::LocalShardSource>> open_split(const FeedOptions& options) {
+  if (options.split) return formats::LocalShardSource::open(options.path, *options.split);
+  OK_OR_RETURN(manifest, formats::read_manifest(options.path));
+  const bool has_one = manifest.splits.size() == 1;
+  return formats::LocalShardSource::open(options.path, has_one ? "" : "train");
+}
+
+data::Remainder remainder_named(const std::string& name) {
+  if (name == "pad") return data::Remainder::pad;
+  return name == "drop" ? data::Remainder::drop : data::Remainder::exact;
+}
+
+data::LoaderOptions loader_options(const FeedOptions& o) {
+  data::LoaderOptions options;
+  options.seed = o.seed;
+  options.shuffle = o.shuffle ? data::Shuffle::every_epoch : data::Shuffle::none;
+  options.rank = {Rank{o.rank}, WorldSize{o.world}, remainder_named(o.remainder)};
+  options.batch = o.batch;
+  options.last_batch = o.drops_last ? data::LastBatch::drop : data::LastBatch::keep;
+  options.check = o.checks ? data::Check::crc : data::Check::none;
+  options.faults = o.skips ? data::Faults::skip : data::Faults::stop;
+  options.most_faults = o.most_faults;
+  options.cache = {o.cache};
+  if (o.transform.is_none()) {
+    options.content = data::Content::bytes;
+  } else {
+    options.transform = {operations_of(o.transform), element_of(o.element), o.layout};
+  }
+  return options;
+}
+
+// How much there is to load; fails as Transform::create does.
+Result<data::Feeding> feeding_of(const formats::ShardSource& source, const data::LoaderOptions& options) {
+  data::Feeding feeding;
+  feeding.samples = source.samples().size();
+  for (const formats::ShardInfo& shard : source.split().shards) feeding.stored.value += shard.bytes;
+  feeding.batch = options.batch;
+  feeding.sample.value = feeding.stored.value / std::max<std::uint64_t>(1, feeding.samples);
+  if (options.content == data::Content::images) {
+    OK_OR_RETURN(transform, data::Transform::create(options.transform));
+    feeding.sample.value = transform.bytes();
+  }
+  return feeding;
+}
+
+data::OrderState state_of(const State& state) {
+  const auto& [seed, epoch, position, samples] = state;
+  return {.seed = seed, .epoch = epoch, .position = position, .samples = samples};
+}
+
+}  // namespace
+
+Feed::Feed(const FeedOptions& options, const std::optional<State>& resume) : pid_(::getpid()) {
+  data::LoaderOptions o = loader_options(options);
+  nb::gil_scoped_release released;
+  const auto opened = [&]() -> Status {
+    OK_OR_RETURN(source, open_split(options));
+    source_ = std::move(source);
+    const data::Machine machine = data::this_machine("/", current_environment());
+    OK_OR_RETURN(feeding, feeding_of(*source_, o));
+    advice_ = data::advise(machine, feeding, options.wanted);
+    o.threads = advice_.threads;
+    o.prefetch = advice_.prefetch;
+    o.resident = advice_.resident;
+    const std::optional<data::OrderState> from =
+        resume ? std::optional<data::OrderState>(state_of(*resume)) : std::nullopt;
+    OK_OR_RETURN(loader, data::Loader::open(*source_, o, from));
+    loader_ = std::move(loader);
+    return Status();
+  }();
+  if (opened.ok()) return;
+  nb::gil_scoped_acquire acquired;
+  raise(opened);
+}
+
+void Feed::close() {
+  if (!loader_) return;
+  if (::getpid() != pid_) {
+    // A fork has copied this object, not its threads: joining them would wait for ever.
+    static_cast<void>(loader_.release());
+    static_cast<void>(new std::shared_ptr<formats::ShardSource>(source_));
+    return;
+  }
+  nb::gil_scoped_release released;
+  loader_->cancel();
+  const std::lock_guard lock(mutex_);
+  loader_.reset();
+}
+
+data::Loader& Feed::loader() {
+  if (!loader_) raise(cancelled("loader: it was closed"));
+  if (::getpid() != pid_) {
+    raise(
+        invalid("loader: it was made before a fork, which copies no threads (made by process {}, used by {})",
+                pid_, ::getpid())
+            .cure("make the loader in the process that iterates over it"));
+  }
+  return *loader_;
+}
+
+nb::object Feed::next(double timeout_s) {
+  loader();
+  const Deadline deadline = timeout_s > 0
+                                ? Deadline::after(std::chrono::duration_cast<Duration>(Seconds(timeout_s)))
+                                : Deadline::never();
+  for (;;) {
+    auto next = [&]() -> Result<std::optional<data::Batch>> {
+      nb::gil_scoped_release released;
+      const std::lock_guard lock(mutex_);
+      if (!loader_) return cancelled("loader: it was closed");
+      return loader_->next(Deadline::after(std::min<Duration>(kSignalSlice, deadline.left())));
+    }();
+    if (next.ok()) {
+      if (!*next) return nb::none();
+      return nb::cast(new Batch(std::move(**next), source_), nb::rv_policy::take_ownership);
+    }
+    if (next.error().code() != Code::timeout || deadline.passed()) raise(next.error());
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+void Feed::restart(const State& state) {
+  loader();
+  const Status status = [&] {
+    nb::gil_scoped_release released;
+    const std::lock_guard lock(mutex_);
+    return loader_ ? loader_->restart(state_of(state)) : cancelled("loader: it was closed");
+  }();
+  if (!status.ok()) raise(status);
+}
+
+State Feed::state() {
+  const data::OrderState& state = loader().state();
+  return {state.seed, state.epoch, state.position, state.samples};
+}
+
+std::uint64_t Feed::batches_per_epoch() { return loader().batches_per_epoch(); }
+std::uint64_t Feed::batches_left() { return loader().batches_left(); }
+std::string Feed::limiting_stage() { return data::limiting_stage(loader().stats()); }
+
+nb::dict Feed::stats() {
+  const data::LoaderStats stats = loader().stats();
+  nb::dict dict;
+  dict["wait_s"] = stats.wait_s;
+  dict["idle_s"] = stats.idle_s;
+  dict["work_s"] = stats.work_s;
+  dict["read_s"] = stats.read_s;
+  dict["check_s"] = stats.check_s;
+  dict["decode_s"] = stats.decode_s;
+  dict["transform_s"] = stats.transform_s;
+  dict["batches"] = stats.batches;
+  dict["samples"] = stats.samples;
+  dict["skipped"] = stats.skipped;
+  dict["cached"] = stats.cached;
+  dict["cache_bytes"] = stats.cache_used.value;
+  dict["read_bytes"] = stats.read.value;
+  return dict;
+}
+
+nb::list Feed::skipped() {
+  nb::list list;
+  for (const data::SkippedSample& skipped : loader().skipped()) {
+    nb::dict dict;
+    dict["index"] = skipped.sample;
+    dict["epoch"] = skipped.epoch.value;
+    dict["error"] = nb::steal(
+        PyUnicode_DecodeUTF8(skipped.why.data(), static_cast<Py_ssize_t>(skipped.why.size()), "replace"));
+    list.append(dict);
+  }
+  return list;
+}
+
+nb::list Feed::classes() const {
+  nb::list list;
+  for (const std::string& name : source_->manifest().schema.classes)
+    list.append(nb::steal(
+        PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape")));
+  return list;
+}
+
+}  // namespace stoker::python

@@ -1,0 +1,105 @@
+// stoker._core: what Python sees of the C++ rooms. Nothing here imports numpy or torch.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/version.h"
+#include "core/feed.h"
+
+namespace nb = nanobind;
+using stoker::python::Batch;
+using stoker::python::Feed;
+using stoker::python::FeedOptions;
+
+namespace {
+
+template <typename T>
+std::optional<T> optional_of(const nb::dict& dict, const char* name) {
+  const nb::object value = dict[name];
+  return value.is_none() ? std::nullopt : std::optional<T>(nb::cast<T>(value));
+}
+
+// From the keywords that loader.py gives.
+FeedOptions options_of(const nb::dict& dict) {
+  FeedOptions options;
+  options.path = nb::cast<std::string>(dict["path"]);
+  options.split = optional_of<std::string>(dict, "split");
+  options.transform = dict["transform"];
+  options.element = nb::cast<std::string>(dict["dtype"]);
+  const bool is_last = nb::cast<bool>(dict["channels_last"]);
+  options.layout = is_last ? stoker::data::Layout::nhwc : stoker::data::Layout::nchw;
+  options.seed = nb::cast<std::uint64_t>(dict["seed"]);
+  options.shuffle = nb::cast<bool>(dict["shuffle"]);
+  options.batch = nb::cast<std::uint32_t>(dict["batch_size"]);
+  options.drops_last = nb::cast<bool>(dict["drop_last"]);
+  options.rank = nb::cast<int>(dict["rank"]);
+  options.world = nb::cast<int>(dict["world_size"]);
+  options.remainder = nb::cast<std::string>(dict["remainder"]);
+  options.wanted.threads = optional_of<std::uint32_t>(dict, "threads");
+  options.wanted.prefetch = optional_of<std::uint32_t>(dict, "prefetch");
+  if (const auto resident = optional_of<std::uint64_t>(dict, "resident"))
+    options.wanted.resident = {*resident};
+  options.checks = nb::cast<bool>(dict["check"]);
+  options.skips = nb::cast<bool>(dict["skip"]);
+  options.most_faults = nb::cast<std::uint64_t>(dict["most_skipped"]);
+  options.cache = nb::cast<std::uint64_t>(dict["cache"]);
+  return options;
+}
+
+// A method of Batch that gives an array over its memory: the array keeps the batch alive.
+template <auto method>
+stoker::python::Array array_of(nb::handle self) {
+  return (nb::cast<Batch&>(self).*method)(self);
+}
+
+void define_batch(nb::module_& m) {
+  nb::class_<Batch>(m, "Batch")
+      .def("__len__", &Batch::count)
+      .def_prop_ro("image", &array_of<&Batch::image>)
+      .def_prop_ro("data", &array_of<&Batch::bytes>)
+      .def_prop_ro("offset", &array_of<&Batch::offsets>)
+      .def_prop_ro("label", &array_of<&Batch::label>)
+      .def_prop_ro("index", &array_of<&Batch::index>)
+      .def_prop_ro("key", &Batch::key);
+}
+
+void define_feed(nb::module_& m) {
+  nb::class_<Feed>(m, "Feed")
+      .def(
+          "__init__",
+          [](Feed* feed, const nb::dict& options, const std::optional<stoker::python::State>& resume) {
+            new (feed) Feed(options_of(options), resume);
+          },
+          nb::arg("options"), nb::arg("resume") = nb::none())
+      .def("next", &Feed::next, nb::arg("timeout_s"))
+      .def("restart", &Feed::restart, nb::arg("state"))
+      .def("close", &Feed::close)
+      .def("stats", &Feed::stats)
+      .def("skipped", &Feed::skipped)
+      .def("limiting_stage", &Feed::limiting_stage)
+      .def_prop_ro("state", &Feed::state)
+      .def_prop_ro("is_open", &Feed::is_open)
+      .def_prop_ro("batches_per_epoch", &Feed::batches_per_epoch)
+      .def_prop_ro("batches_left", &Feed::batches_left)
+      .def_prop_ro("reasons", &Feed::reasons)
+      .def_prop_ro("classes", &Feed::classes)
+      .def_prop_ro("samples", &Feed::samples)
+      .def_prop_ro("version", &Feed::version)
+      .def_prop_ro("split", &Feed::split)
+      .def_prop_ro("threads", &Feed::threads)
+      .def_prop_ro("prefetch", &Feed::prefetch);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "The C++ part of stoker: use stoker itself.";
+  m.attr("version") = std::string(stoker::version());
+  define_batch(m);
+  define_feed(m);
+  // Loaders that live until the interpreter ends are closed by loader.py; what is then left is no leak.
+  nb::set_leak_warnings(false);
+}

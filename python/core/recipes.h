@@ -1,0 +1,19 @@
+// The `transform` argument of stoker.Loader. Callers hold the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <string>
+#include <vector>
+
+#include "data/transform/transform.h"
+
+namespace stoker::python {
+
+/// From a recipe's name, or a list of operations: names, and (name, {parameter: value}). Raises ValueError
+/// for what is neither. Whether operations and parameters exist is for data::Transform to say.
+std::vector<data::Operation> operations_of(nanobind::handle value);
+
+/// "float32", "float16", "bfloat16" or "uint8". Raises ValueError for others.
+DType element_of(const std::string& name);
+
+}  // namespace stoker::python

@@ -1,0 +1,59 @@
+"""Stoker's exceptions: one per kind of failure, each also the builtin exception that fits. Their text names what failed
+(the sample and the shard where there is one) and, on a second line, what cures it."""
+
+
+class StokerError(Exception):
+    """What all of them are."""
+
+
+class InvalidError(StokerError, ValueError):
+    """An argument, or what the dataset is, does not fit."""
+
+
+class NotFoundError(StokerError, FileNotFoundError):
+    """What was named does not exist."""
+
+
+class ExistsError(StokerError, FileExistsError):
+    """What was to be made is there already."""
+
+
+class UnavailableError(StokerError, OSError):
+    """A file, device or service cannot be used now; trying again may help."""
+
+
+class WaitTimeoutError(StokerError, TimeoutError):
+    """A wait took longer than it was allowed to."""
+
+
+class CancelledError(StokerError, RuntimeError):
+    """What was asked was closed before."""
+
+
+class CorruptError(StokerError, ValueError):
+    """Stored bytes are not what was written."""
+
+
+class NoSpaceError(StokerError, OSError):
+    """A disk or quota is full."""
+
+
+class InternalError(StokerError, RuntimeError):
+    """A bug of Stoker's."""
+
+
+_BY_CODE = {
+    "invalid": InvalidError,
+    "not_found": NotFoundError,
+    "exists": ExistsError,
+    "unavailable": UnavailableError,
+    "timeout": WaitTimeoutError,
+    "cancelled": CancelledError,
+    "corrupt": CorruptError,
+    "no_space": NoSpaceError,
+}
+
+
+def make(code: str, text: str) -> StokerError:
+    """The exception of that code; called by the C++ part."""
+    return _BY_CODE.get(code, InternalError)(text)

@@ -1,0 +1,339 @@
+"""stoker.Loader: batches of a dataset that `stoker data pack` made."""
+
+import atexit
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from stoker import _core, arrays
+from stoker.errors import InvalidError
+
+Batch = dict[str, Any]
+# A recipe's name, or operations by torchvision's names: "RandomHorizontalFlip", ("Resize", {"size": 256}).
+Transform = str | Sequence[str | tuple[str, Mapping[str, Any]]]
+
+_FIELDS = ("image", "label", "key", "index", "data", "offset")
+# Loaders whose threads run. At the interpreter's end they must stop before the libraries they use are torn down.
+_open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for loader in list(_open_loaders):
+        loader.close()
+
+
+def rank_and_world_size(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """What is given; else RANK and WORLD_SIZE, which `stoker run`, torchrun and others set; else those of
+    torch.distributed where it has been initialised; else 0 of 1."""
+    if (rank is None) != (world_size is None):
+        raise InvalidError("loader: rank and world_size: give both or none")
+    if rank is not None and world_size is not None:
+        return rank, world_size
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        try:
+            return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        except ValueError:
+            said = f"RANK={os.environ['RANK']}, WORLD_SIZE={os.environ['WORLD_SIZE']}"
+            raise InvalidError(f"loader: not numbers ({said})") from None
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise InvalidError(f"loader: {name}: {value} is not at least 1")
+    return value
+
+
+def _threads(num_workers: int | Literal["auto"]) -> int | None:
+    if num_workers == "auto":
+        return None
+    if not isinstance(num_workers, int) or num_workers < 0:
+        raise InvalidError(f"loader: num_workers: '{num_workers}' is neither a number nor 'auto'")
+    return max(1, num_workers)
+
+
+class Loader:
+    """Iterating over it gives one epoch of batches; iterating again the next epoch, in another order.
+
+    A batch is a dict: `image` (float32, N x 3 x H x W), `label` (int64) and `key` (a list of str), or what `fields`
+    names. The arrays are torch tensors if torch has been imported, else numpy's, and lie in the loader's own memory,
+    which is used again once the last of them is gone.
+
+    The order of samples depends on (seed, epoch) alone, what a transform does to a sample on (seed, epoch, sample): not on
+    threads, ranks, or where a run was interrupted. `state_dict` is a few integers and may be loaded with another
+    `batch_size` and `world_size`.
+
+    There are no worker processes. A loader cannot be used after a fork in the child: make it there. It can be pickled, and
+    is then opened anew, at the same place."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        batch_size: int = 64,
+        shuffle: bool = True,
+        transform: "Transform | None" = "imagenet-train",
+        num_workers: int | Literal["auto"] = "auto",
+        *,
+        split: str | None = None,
+        dtype: Literal["float32", "float16", "bfloat16", "uint8"] = "float32",
+        channels_last: bool = False,
+        fields: tuple[str, ...] | list[str] | None = None,
+        tensors: arrays.Kind = "auto",
+        seed: int = 0,
+        drop_last: bool = False,
+        rank: int | None = None,
+        world_size: int | None = None,
+        remainder: Literal["pad", "drop", "exact"] = "pad",
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = True,
+        pin_memory: bool = False,
+        non_blocking: bool = False,
+        device: Any = None,
+        timeout: float = 0,
+        errors: Literal["raise", "skip"] = "raise",
+        max_skipped: int = 1000,
+        check: bool = True,
+        cache: int = 0,
+        resident: int | None = None,
+    ) -> None:
+        arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        rank, world_size = rank_and_world_size(rank, world_size)
+        if errors not in ("raise", "skip"):
+            raise InvalidError(f"loader: errors: unknown value '{errors}' (one of: raise, skip)")
+        if remainder not in ("pad", "drop", "exact"):
+            raise InvalidError(f"loader: remainder: unknown value '{remainder}' (one of: pad, drop, exact)")
+        if (pin_memory or device is not None) and tensors not in ("auto", "torch"):
+            raise InvalidError(f"loader: pin_memory and device need torch tensors (tensors='{tensors}')")
+        # Also what is pickled: the loader of another process has the same rank.
+        self._arguments = arguments | {"path": os.fspath(path), "rank": rank, "world_size": world_size}
+        self.batch_size = _positive("batch_size", batch_size)
+        self.drop_last = drop_last
+        self.num_workers = num_workers
+        self.pin_memory = pin_memory
+        self.rank, self.world_size = rank, world_size
+        threads = _threads(num_workers)
+        prefetch = None
+        if prefetch_factor is not None:
+            prefetch = _positive("prefetch_factor", prefetch_factor) * (threads or 1)
+        self._options = {
+            "path": os.fspath(path),
+            "split": split,
+            "transform": transform,
+            "dtype": dtype,
+            "channels_last": channels_last,
+            "seed": seed,
+            "shuffle": shuffle,
+            "batch_size": batch_size,
+            "drop_last": drop_last,
+            "rank": rank,
+            "world_size": world_size,
+            "remainder": remainder,
+            "threads": threads,
+            "prefetch": prefetch,
+            "resident": resident,
+            "check": check,
+            "skip": errors == "skip",
+            "most_skipped": max_skipped,
+            "cache": cache,
+        }
+        self._fields = self._checked_fields(fields, transform)
+        self._tensors: arrays.Kind = tensors
+        self._device, self._non_blocking = device, non_blocking
+        self._timeout, self._persistent = timeout, persistent_workers
+        self._turn = 0  # counts the iterators: a new one ends the one before
+        self._is_begun = False  # the epoch of the state has been iterated over, not to its end
+        self._feed = _core.Feed(self._options)
+        _open_loaders.add(self)
+
+    @staticmethod
+    def _checked_fields(fields: tuple[str, ...] | list[str] | None, transform: Transform | None) -> tuple[str, ...]:
+        content = ("image",) if transform is not None else ("data", "offset")
+        chosen = tuple(fields) if fields is not None else (*content, "label", "key")
+        for name in chosen:
+            if name not in _FIELDS:
+                raise InvalidError(f"loader: fields: unknown field '{name}' (one of: {', '.join(_FIELDS)})")
+            if name in ("image", "data", "offset") and name not in content:
+                wanted = "a transform" if name == "image" else "transform=None"
+                raise InvalidError(f"loader: fields: '{name}' needs {wanted}")
+        return chosen
+
+    def __iter__(self) -> Iterator[Batch]:
+        """This epoch's batches from where the state stands; after an epoch that was left early, those of the next."""
+        if not self._feed.is_open:
+            self._reopen(self._state)
+        if self._is_begun:
+            seed, epoch, _, samples = self._feed.state
+            self._feed.restart((seed, epoch + 1, 0, samples))
+        self._turn += 1
+        self._is_begun = True
+        return self._batches(self._turn)
+
+    def _batches(self, turn: int) -> Iterator[Batch]:
+        finish = self._finisher()
+        try:
+            while True:
+                if turn != self._turn:
+                    raise RuntimeError("this iterator ended when a newer one over the same stoker.Loader began")
+                batch = self._feed.next(self._timeout)
+                if batch is None:
+                    self._is_begun = False
+                    return
+                yield finish(batch)
+                del batch
+        finally:
+            if not self._persistent and turn == self._turn:
+                self._stop_threads()
+
+    def _finisher(self) -> Callable[[Any], Batch]:
+        """What turns the C++ batch into the dict that is handed out."""
+        fields = [name for name in self._fields if name != "key"]
+        has_key = "key" in self._fields
+        if self._device is not None or self.pin_memory:
+            convert = self._to_device(arrays.converter("torch"))
+        else:
+            convert = arrays.converter(self._tensors)
+
+        def finish(batch: Any) -> Batch:
+            made = {name: convert(getattr(batch, name)) for name in fields}
+            if has_key:
+                made["key"] = batch.key
+            return made
+
+        return finish
+
+    def _to_device(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        # torch's own pinned memory, not the loader's: torch knows when a copy from it has ended, we would not.
+        device, non_blocking = self._device, self._non_blocking
+        import torch
+
+        pins = self.pin_memory and torch.cuda.is_available()
+
+        def moved(array: Any) -> Any:
+            tensor = convert(array)
+            if pins:
+                tensor = tensor.pin_memory()
+            return tensor if device is None else tensor.to(device, non_blocking=non_blocking)
+
+        return moved
+
+    def __len__(self) -> int:
+        """Batches of this rank in a whole epoch."""
+        return self._opened().batches_per_epoch
+
+    @property
+    def batches_left(self) -> int:
+        """Batches of this rank that are still to come in the epoch of `state_dict`."""
+        return self._opened().batches_left
+
+    @property
+    def samples(self) -> int:
+        """Samples of the split, for all ranks together."""
+        return self._opened().samples
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of label 0, 1, ...; empty if labels have none."""
+        return self._opened().classes
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of `state_dict`."""
+        return self._feed.state[1] if self._feed.is_open else self._state[1]
+
+    @property
+    def sampler(self) -> "Loader":
+        """For frameworks that look for `loader.sampler.set_epoch`."""
+        return self
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes `epoch` the one that the next iteration gives, from its beginning; from where it stands if the state is
+        in the middle of that very epoch and was just loaded. Not needed: each iteration goes on with the next epoch."""
+        seed, current, _, samples = self._opened().state
+        if epoch == current and not self._is_begun:
+            return
+        if epoch < 0:
+            raise InvalidError(f"loader: set_epoch: {epoch} is negative")
+        self._turn += 1
+        self._is_begun = False
+        self._feed.restart((seed, epoch, 0, samples))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the data stands after the last batch that was given: integers, and the dataset's version."""
+        seed, epoch, position, samples = self._feed.state if self._feed.is_open else self._state
+        version = self._feed.version
+        return {"seed": seed, "epoch": epoch, "position": position, "samples": samples, "dataset": version}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where `state` was taken, also with another batch size or world size. The next iteration gives the rest
+        of its epoch."""
+        missing = [name for name in ("seed", "epoch", "position", "samples") if name not in state]
+        if missing:
+            raise InvalidError(f"loader: the state to load has no '{missing[0]}'")
+        if state.get("dataset") not in (None, self._feed.version):
+            theirs, ours = str(state["dataset"])[:8], self._feed.version[:8]
+            raise InvalidError(f"loader: the state to load is of dataset version {theirs}, this one is {ours}")
+        place = (state["seed"], state["epoch"], state["position"], state["samples"])
+        self._opened().restart(place)
+        self._turn += 1
+        self._is_begun = False
+
+    def plan(self) -> str:
+        """The number of threads, of batches ahead and what stays in memory, each with its reason."""
+        return "\n".join(self._feed.reasons)
+
+    def stats(self) -> dict[str, Any]:
+        """What was done since the loader was made: seconds per stage, summed over the threads, and the limiting one."""
+        feed = self._opened()
+        stats: dict[str, Any] = feed.stats()
+        stats["limit"] = feed.limiting_stage()
+        return stats
+
+    @property
+    def skipped(self) -> list[dict[str, Any]]:
+        """With errors="skip": the first 1000 samples left out, as dicts of index, epoch, error."""
+        return self._opened().skipped()
+
+    def close(self) -> None:
+        """Ends the threads. Batches stay valid; a later iteration starts threads again."""
+        if self._feed.is_open:
+            self._stop_threads()
+
+    def _stop_threads(self) -> None:
+        self._state = self._feed.state
+        self._feed.close()
+        _open_loaders.discard(self)
+
+    def _opened(self) -> Any:
+        if not self._feed.is_open:
+            self._reopen(self._state)
+        return self._feed
+
+    def _reopen(self, state: tuple[int, int, int, int]) -> None:
+        self._feed = _core.Feed(self._options, state)
+        _open_loaders.add(self)
+
+    def __enter__(self) -> "Loader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (self._arguments, self.state_dict())
+
+    def __repr__(self) -> str:
+        o = self._options
+        rank = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""
+        return f"stoker.Loader({o['path']!r}, split {self._feed.split}, batch_size={self.batch_size}{rank})"
+
+
+def _remade(arguments: dict[str, Any], state: dict[str, Any]) -> Loader:
+    loader = Loader(**arguments)
+    loader.load_state_dict(state)
+    return loader

@@ -1,0 +1,77 @@
+#include "data/loader/shard_memory.h"
+
+#include <algorithm>
+#include <sys/mman.h>
+
+namespace stoker::data {
+namespace {
+
+// Large enough that a disk streams, small enough that the first sample does not wait long.
+constexpr std::uint64_t kBlock = 1u << 20;
+
+}  // namespace
+
+std::unique_ptr<ShardMemory> ShardMemory::create(const formats::ShardSource& source, ByteCount budget) {
+  const std::vector<formats::ShardInfo>& shards = source.split().shards;
+  std::uint64_t left = budget.value;
+  for (const formats::ShardInfo& shard : shards) {
+    if (shard.bytes > left) return nullptr;
+    left -= shard.bytes;
+  }
+  std::unique_ptr<ShardMemory> memory(new ShardMemory(source));
+  memory->shards_ = std::vector<Shard>(shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    Shard& shard = memory->shards_[i];
+    const std::uint64_t size = shards[i].bytes;
+    if (size == 0) continue;
+    // Pages take memory when they are first written.
+    void* begin =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin == MAP_FAILED) return nullptr;
+    shard.begin = static_cast<std::byte*>(begin);
+    shard.size = size;
+    shard.blocks = std::vector<std::atomic<State>>((size + kBlock - 1) / kBlock);
+    // Fewer page faults and misses of the address cache; where the kernel has no huge pages it says so, and
+    // nothing changes.
+    ::madvise(begin, size, MADV_HUGEPAGE);
+  }
+  return memory;
+}
+
+ShardMemory::~ShardMemory() {
+  for (const Shard& shard : shards_) {
+    if (shard.begin) ::munmap(shard.begin, shard.size);
+  }
+}
+
+Result<std::span<const std::byte>> ShardMemory::view(const formats::Locator& locator) {
+  Shard& shard = shards_[locator.shard];
+  if (locator.offset > shard.size || locator.length > shard.size - locator.offset) {
+    return corrupt("{}: the index leads beyond its end", source_.split().shards[locator.shard].file);
+  }
+  const std::size_t end = (locator.offset + locator.length + kBlock - 1) / kBlock;
+  for (std::size_t block = locator.offset / kBlock; block < end; ++block) {
+    if (shard.blocks[block].load(std::memory_order_acquire) == State::present) continue;
+    RETURN_IF_ERROR(load(locator.shard, block));
+  }
+  return std::span<const std::byte>(shard.begin + locator.offset, locator.length);
+}
+
+Status ShardMemory::load(std::uint32_t number, std::size_t block) {
+  Shard& shard = shards_[number];
+  std::atomic<State>& state = shard.blocks[block];
+  for (;;) {
+    State expected = State::absent;
+    if (state.compare_exchange_strong(expected, State::loading, std::memory_order_acquire)) break;
+    if (expected == State::present) return Status();
+    state.wait(State::loading, std::memory_order_acquire);
+  }
+  const std::uint64_t begin = block * kBlock;
+  const std::uint64_t size = std::min(kBlock, shard.size - begin);
+  Status status = source_.read(number, begin, {shard.begin + begin, size});
+  state.store(status.ok() ? State::present : State::absent, std::memory_order_release);
+  state.notify_all();
+  return status;
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,212 @@
+"""stoker.Loader under faults: damaged data is named or skipped, an interrupt ends a wait at once, nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import stoker
+
+
+def cifar(dataset, **options):
+    return stoker.Loader(dataset, **({"batch_size": 100, "transform": "cifar-eval", "shuffle": False} | options))
+
+
+def flip_a_bit(dataset, key):
+    """Damages the payload of one file of the split train; returns its shard's name."""
+    for shard in sorted(dataset.glob("train-*.tar")):
+        content = bytearray(shard.read_bytes())
+        at = content.find(f"{key}.jpg".encode())
+        if at >= 0:
+            content[at - at % 512 + 512 + 300] ^= 1
+            shard.write_bytes(content)
+            return shard.name
+    raise AssertionError(f"no {key} in {dataset}")
+
+
+def keys_of(dataset):
+    with cifar(dataset, fields=["key"]) as loader:
+        return [key for batch in loader for key in batch["key"]]
+
+
+def test_one_flipped_bit_is_named_with_sample_and_shard(own_dataset):
+    key = keys_of(own_dataset)[4321]
+    shard = flip_a_bit(own_dataset, key)
+    with cifar(own_dataset) as loader:
+        batches = iter(loader)
+        for _ in range(43):
+            next(batches)  # what comes before it comes
+        with pytest.raises(stoker.CorruptError) as error:
+            next(batches)
+        assert str(error.value).startswith(f"{shard}: sample '{key}' (jpg): CRC-32C expected ")
+        with pytest.raises(stoker.CorruptError):
+            next(iter(loader))
+
+
+def test_without_the_check_a_flipped_bit_may_pass(own_dataset):
+    flip_a_bit(own_dataset, keys_of(own_dataset)[4321])
+    with cifar(own_dataset, check=False, transform=None) as loader:
+        assert sum(len(batch["key"]) for batch in loader) == 5000
+
+
+def test_damaged_samples_are_skipped_and_listed(own_dataset):
+    keys = keys_of(own_dataset)
+    for number in (7, 1234):
+        flip_a_bit(own_dataset, keys[number])
+    with cifar(own_dataset, errors="skip") as loader:
+        assert [key for batch in loader for key in batch["key"]] == [
+            k for i, k in enumerate(keys) if i not in (7, 1234)
+        ]
+        assert [(skipped["index"], skipped["epoch"]) for skipped in loader.skipped[:2]] == [(7, 0), (1234, 0)]
+        assert keys[7] in loader.skipped[0]["error"]
+        assert loader.stats()["skipped"] == 2
+
+
+def test_more_damage_than_may_be_skipped_is_an_error(own_dataset):
+    keys = keys_of(own_dataset)
+    for number in (1, 2, 3):
+        flip_a_bit(own_dataset, keys[number])
+    with cifar(own_dataset, errors="skip", max_skipped=2) as loader, pytest.raises(stoker.CorruptError) as error:
+        next(iter(loader))
+    text = "loader: 3 damaged samples, more than the 2 that may be skipped; the last one: "
+    assert str(error.value).startswith(text) and keys[3] in str(error.value)
+
+
+@pytest.mark.parametrize("resident", [0, None])
+def test_a_truncated_shard_is_named(own_dataset, resident):
+    shard = sorted(own_dataset.glob("train-*.tar"))[-1]
+    size = shard.stat().st_size
+    os.truncate(shard, size // 2)
+    with cifar(own_dataset, resident=resident) as loader, pytest.raises(stoker.CorruptError, match=shard.name):
+        list(loader)
+
+
+@pytest.mark.parametrize("resident", [0, None])
+def test_a_shard_cut_short_while_it_is_read_is_an_error_not_a_crash(own_dataset, resident):
+    with cifar(own_dataset, resident=resident, errors="skip", max_skipped=10, num_workers=1) as loader:
+        batches = iter(loader)
+        next(batches)
+        for shard in own_dataset.glob("train-*.tar"):
+            os.truncate(shard, 512)
+        with pytest.raises(stoker.StokerError):
+            list(batches)
+
+
+def test_an_index_of_another_version_is_refused(own_dataset, example_images, request, tmp_path):
+    command = request.getfixturevalue("stoker")
+    command("data", "pack", example_images, tmp_path / "other", "--order", "sorted", code=0)
+    (own_dataset / "index.bin").write_bytes((tmp_path / "other/index.bin").read_bytes())
+    with pytest.raises(stoker.CorruptError):
+        cifar(own_dataset)
+
+
+def test_ctrl_c_ends_a_wait_at_once(example_dataset, module_environment):
+    # One batch of 5000 photographs' size takes seconds: the interrupt comes while the loop waits for it.
+    code = """
+import sys, stoker
+loader = stoker.Loader(sys.argv[1], batch_size=5000, transform="imagenet-eval", prefetch_factor=1, num_workers=1)
+print("waiting", flush=True)
+next(iter(loader))
+print("not interrupted", flush=True)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(example_dataset)],
+        env=module_environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "waiting\n"
+    time.sleep(0.2)  # into the wait; earlier would be interrupted as well
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out == "" and "KeyboardInterrupt" in err
+    assert time.monotonic() - started < 2
+
+
+def threads_now():
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_loaders_that_are_left_early_leave_no_thread(example_dataset):
+    before = threads_now()
+    for batch in cifar(example_dataset):
+        del batch
+        break
+    for batch in (loader := cifar(example_dataset, persistent_workers=False)):
+        del batch
+        break
+    iterator = iter(cifar(example_dataset))
+    next(iterator)
+    assert threads_now() > before
+    del iterator
+    assert threads_now() == before
+    loader.close()
+
+
+def test_another_thread_may_close_a_loader_that_is_waited_for(example_dataset):
+    loader = stoker.Loader(example_dataset, batch_size=5000, transform="imagenet-eval", num_workers=1)
+    closer = threading.Timer(0.3, loader.close)
+    closer.start()
+    with pytest.raises(stoker.CancelledError):
+        next(iter(loader))
+    closer.join()
+
+
+def test_a_wait_that_is_too_long_names_the_sample(example_dataset):
+    with (
+        stoker.Loader(
+            example_dataset, batch_size=5000, transform="imagenet-eval", num_workers=1, timeout=0.05
+        ) as loader,
+        pytest.raises(TimeoutError, match=r"^loader: no batch before the deadline: .*sample '\w+/\d+' \(in shard"),
+    ):
+        next(iter(loader))
+
+
+def test_a_fork_is_told_to_make_its_own_loader(example_dataset, python):
+    code = """
+import os, sys, stoker
+loader = stoker.Loader(sys.argv[1], transform="cifar-train")
+next(iter(loader))
+child = os.fork()
+if child == 0:
+    try:
+        next(iter(loader))
+    except stoker.InvalidError as error:
+        print(error, flush=True)
+    del loader  # joins no thread of the parent
+    own = stoker.Loader(sys.argv[1], transform="cifar-train")
+    print(len(next(iter(own))["key"]), flush=True)
+    own.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(len(next(iter(loader))["key"]))
+"""
+    said, cure, of_child, of_parent = python(code, example_dataset).splitlines()
+    assert said.startswith("loader: it was made before a fork, which copies no threads (made by process ")
+    assert cure == "  try: make the loader in the process that iterates over it"
+    assert of_child == of_parent == "64"
+
+
+def test_a_killed_reader_leaves_nothing_behind(example_dataset, module_environment):
+    code = "import sys, stoker\nfor _ in range(10**6):\n  for b in stoker.Loader(sys.argv[1], transform='cifar-train'): print(flush=True)"
+    before = set(os.listdir("/dev/shm")), sorted(path.name for path in example_dataset.iterdir())
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(example_dataset)], env=module_environment, stdout=subprocess.PIPE
+    )
+    process.stdout.readline()
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert (set(os.listdir("/dev/shm")), sorted(path.name for path in example_dataset.iterdir())) == before
+    with cifar(example_dataset) as loader:
+        assert sum(len(batch["key"]) for batch in loader) == 5000
+
+
+def test_an_interpreter_may_end_while_loaders_are_open(example_dataset, python):
+    code = "import sys, stoker\nl = stoker.Loader(sys.argv[1], transform='cifar-train')\nb = iter(l)\nfirst = next(b)\nprint('end')"
+    assert python(code, example_dataset) == "end\n"

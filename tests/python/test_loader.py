@@ -1,0 +1,272 @@
+"""stoker.Loader: what it gives depends on seed, epoch and sample alone, and resumes exactly."""
+
+import os
+import pickle
+
+import numpy
+import pytest
+import stoker
+
+
+def cifar(dataset, **options):
+    return stoker.Loader(dataset, **({"batch_size": 128, "transform": "cifar-train", "tensors": "numpy"} | options))
+
+
+def epoch_of(loader):
+    """An epoch's batches, copied: the loader's memory is used again."""
+    return [{name: numpy.array(value) for name, value in batch.items()} for batch in loader]
+
+
+def same(a, b):
+    return len(a) == len(b) and all(
+        x.keys() == y.keys() and all((x[name] == y[name]).all() for name in x) for x, y in zip(a, b, strict=True)
+    )
+
+
+def test_a_batch_is_a_dict_of_image_label_and_key(example_dataset):
+    with cifar(example_dataset, split="train") as loader:
+        assert len(loader) == 40 and loader.samples == 5000 and len(loader.classes) == 10
+        first = next(iter(loader))
+        assert first["image"].shape == (128, 3, 32, 32) and first["image"].dtype == numpy.float32
+        assert first["label"].shape == (128,) and first["label"].dtype == numpy.int64
+        assert [loader.classes[label] for label in first["label"]] == [key.split("/")[0] for key in first["key"]]
+
+
+def test_every_sample_comes_once_in_an_epoch_and_in_another_order_in_the_next(example_dataset):
+    with cifar(example_dataset, fields=["index"]) as loader:
+        first, second = (numpy.concatenate([batch["index"] for batch in epoch_of(loader)]) for _ in range(2))
+    assert sorted(first) == sorted(second) == list(range(5000))
+    assert (first != second).any()
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_batches_are_the_same_for_any_number_of_threads(example_dataset, threads):
+    with cifar(example_dataset, num_workers=1) as one, cifar(example_dataset, num_workers=threads) as many:
+        assert same(epoch_of(one) + epoch_of(one), epoch_of(many) + epoch_of(many))
+
+
+def test_batches_are_the_same_whether_shards_stay_in_memory_or_not(example_dataset):
+    with cifar(example_dataset, resident=0) as without, cifar(example_dataset, cache=1 << 30) as decoded:
+        expected = epoch_of(without)
+        assert same(expected, epoch_of(decoded))
+        assert same(epoch_of(without), epoch_of(decoded))
+        assert decoded.stats()["cached"] > 0 == without.stats()["cached"]
+
+
+def test_resumes_in_the_middle_of_an_epoch_exactly(example_dataset):
+    with cifar(example_dataset) as whole:
+        expected = epoch_of(whole) + epoch_of(whole)
+    with cifar(example_dataset) as loader:
+        batches = iter(loader)
+        begun = [{name: numpy.array(value) for name, value in next(batches).items()} for _ in range(13)]
+        state = loader.state_dict()
+    assert state | {"dataset": ""} == {"seed": 0, "epoch": 0, "position": 13 * 128, "samples": 5000, "dataset": ""}
+    with cifar(example_dataset) as resumed:
+        resumed.load_state_dict(state)
+        assert resumed.batches_left == 27 and len(resumed) == 40
+        assert same(begun + epoch_of(resumed) + epoch_of(resumed), expected)
+
+
+def test_resumes_on_another_world_size_with_no_sample_twice_or_missing(example_dataset):
+    def indices(loader, batches=None):
+        taken = []
+        for number, batch in enumerate(loader):
+            taken.extend(batch["index"].tolist())
+            if number + 1 == batches:
+                break
+        return taken
+
+    ranks = [cifar(example_dataset, fields=["index"], rank=r, world_size=2) for r in range(2)]
+    seen = [index for rank in ranks for index in indices(rank, batches=7)]
+    states = [rank.state_dict() for rank in ranks]
+    assert states[0] == states[1]
+    for rank in range(3):
+        with cifar(
+            example_dataset, fields=["index"], rank=rank, world_size=3, batch_size=50, remainder="exact"
+        ) as resumed:
+            resumed.load_state_dict(states[0])
+            seen += indices(resumed)
+    assert sorted(seen) == list(range(5000))
+
+
+def test_rank_and_world_size_come_from_the_environment(example_dataset, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with cifar(example_dataset) as loader:
+        assert (loader.rank, loader.world_size, len(loader)) == (1, 4, 10)
+        assert "rank 1 of 4" in repr(loader)
+
+
+def test_set_epoch_chooses_the_order_as_with_a_distributed_sampler(example_dataset):
+    import torch
+
+    data = range(5000)
+    sampler = torch.utils.data.distributed.DistributedSampler(data, num_replicas=3, rank=1, seed=7)
+    with cifar(example_dataset, fields=["index"], seed=7, rank=1, world_size=3) as loader:
+        for epoch in (4, 0, 1):
+            sampler.set_epoch(epoch)
+            loader.set_epoch(epoch)
+            assert numpy.concatenate([batch["index"] for batch in epoch_of(loader)]).tolist() == list(sampler)
+
+
+def test_an_epoch_left_early_is_followed_by_the_next(example_dataset):
+    with cifar(example_dataset) as left, cifar(example_dataset) as whole:
+        next(iter(left))
+        epoch_of(whole)
+        assert same(epoch_of(left), epoch_of(whole))
+        assert left.epoch == 2
+
+
+def test_a_newer_iterator_ends_the_older(example_dataset):
+    with cifar(example_dataset) as loader:
+        older = iter(loader)
+        next(older)
+        next(iter(loader))
+        with pytest.raises(RuntimeError, match=r"^this iterator ended when a newer one"):
+            next(older)
+
+
+def test_the_arrays_are_the_loaders_memory_and_stay_valid(example_dataset):
+    import torch
+
+    loader = cifar(example_dataset, tensors="torch")
+    first = next(iter(loader))
+    image, copy = first["image"], first["image"].clone()
+    assert isinstance(image, torch.Tensor) and image.data_ptr() % 64 == 0
+    del first
+    for _ in zip(range(30), loader, strict=False):
+        pass
+    loader.close()
+    assert torch.equal(image, copy)
+    image += 1  # is ours to change
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "uint8"])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_element_types_and_layouts(example_dataset, dtype, channels_last):
+    import torch
+
+    operations = [("CenterCrop", {"size": 32}), "RandomHorizontalFlip"]
+    with cifar(
+        example_dataset, transform=operations, dtype=dtype, channels_last=channels_last, tensors="torch"
+    ) as loader:
+        image = next(iter(loader))["image"]
+    assert image.dtype == getattr(torch, dtype)
+    assert image.shape == ((128, 32, 32, 3) if channels_last else (128, 3, 32, 32))
+
+
+def test_stored_bytes_are_the_files_that_were_packed(example_dataset, example_images):
+    with cifar(example_dataset, transform=None, batch_size=100) as loader:
+        batch = next(iter(loader))
+    ends = batch["offset"]
+    for i, key in enumerate(batch["key"]):
+        assert batch["data"][ends[i] : ends[i + 1]].tobytes() == (example_images / "train" / f"{key}.jpg").read_bytes()
+
+
+def test_two_loaders_at_once_do_not_disturb_each_other(example_dataset):
+    with cifar(example_dataset) as alone:
+        expected = epoch_of(alone)
+    with cifar(example_dataset) as one, cifar(example_dataset) as other:
+        pairs = [
+            [{name: numpy.array(value) for name, value in batch.items()} for batch in pair]
+            for pair in zip(one, other, strict=True)
+        ]
+    assert same([pair[0] for pair in pairs], expected) and same([pair[1] for pair in pairs], expected)
+
+
+def test_drop_last_and_remainder_mean_what_they_say(example_dataset):
+    with cifar(example_dataset, drop_last=True) as loader:
+        assert [len(batch["key"]) for batch in loader] == [128] * 39 == [128] * len(loader)
+    counts = []
+    for rank in range(3):
+        with cifar(example_dataset, rank=rank, world_size=3, remainder="exact") as loader:
+            counts.append(sum(len(batch["key"]) for batch in loader))
+    assert counts == [1667, 1667, 1666]
+
+
+def test_num_workers_and_prefetch_factor_are_threads_and_batches_ahead(example_dataset):
+    with cifar(example_dataset, num_workers=3, prefetch_factor=2) as loader:
+        assert loader.plan().splitlines()[:2] == [
+            "threads 3: as asked",
+            "prefetch 6: as asked; batches of 1.57 MB, 9.44 MB in all",
+        ]
+    with cifar(example_dataset) as loader:
+        cores = len(os.sched_getaffinity(0))
+        assert loader.plan().startswith(f"threads {cores}: {cores} core")
+
+
+def test_stats_tell_the_stages_apart(example_dataset):
+    with cifar(example_dataset) as loader:
+        epoch_of(loader)
+        stats = loader.stats()
+    assert stats["samples"] >= 5000 and stats["read_s"] > 0 and stats["check_s"] > 0 and stats["decode_s"] > 0
+    assert stats["limit"]
+
+
+def test_a_pickled_loader_goes_on_where_it_was(example_dataset):
+    with cifar(example_dataset) as loader:
+        batches = iter(loader)
+        next(batches)
+        with pickle.loads(pickle.dumps(loader)) as copy:
+            assert (next(iter(copy))["image"] == next(batches)["image"]).all()
+
+
+def test_a_closed_loader_starts_again_where_it_was(example_dataset):
+    with cifar(example_dataset) as whole:
+        expected = epoch_of(whole)
+    loader = cifar(example_dataset, persistent_workers=False)
+    assert same(epoch_of(loader), expected)
+    loader.close()
+    assert loader.epoch == 1 and loader.state_dict()["position"] == 0
+    loader.set_epoch(0)
+    assert same(epoch_of(loader), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"transform": "cifar-trian"}, "transform: no recipe is called 'cifar-trian'; did you mean 'cifar-train'?"),
+        (
+            {"transform": [3]},
+            "transform: 3 is not an operation ('random_horizontal_flip' or ('resize', {'size': 256}))",
+        ),
+        (
+            {"fields": ["images"]},
+            "loader: fields: unknown field 'images' (one of: image, label, key, index, data, offset)",
+        ),
+        ({"fields": ["data"]}, "loader: fields: 'data' needs transform=None"),
+        ({"batch_size": 0}, "loader: batch_size: 0 is not at least 1"),
+        ({"num_workers": -1}, "loader: num_workers: '-1' is neither a number nor 'auto'"),
+        ({"dtype": "float64"}, "loader: dtype: unknown type 'float64' (one of: float32, float16, bfloat16, uint8)"),
+        ({"rank": 2}, "loader: rank and world_size: give both or none"),
+        ({"rank": 2, "world_size": 2}, "order: rank 2 is not in a world of 2"),
+        ({"errors": "ignore"}, "loader: errors: unknown value 'ignore' (one of: raise, skip)"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(example_dataset, options, text):
+    with pytest.raises(stoker.InvalidError) as refusal:
+        cifar(example_dataset, **options)
+    assert str(refusal.value) == text
+    assert isinstance(refusal.value, ValueError)
+
+
+def test_a_state_of_another_dataset_or_seed_is_refused(example_dataset):
+    with cifar(example_dataset) as loader:
+        state = loader.state_dict()
+        with pytest.raises(
+            stoker.InvalidError, match=r"^loader: the state to load is of dataset version 01234567, this one is "
+        ):
+            loader.load_state_dict(state | {"dataset": "0123456789"})
+        with pytest.raises(
+            stoker.InvalidError, match=r"^loader: the state to resume has seed 3, this training seed 0$"
+        ):
+            loader.load_state_dict(state | {"seed": 3})
+        with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load has no 'position'$"):
+            loader.load_state_dict({"seed": 0, "epoch": 1})
+        assert len(epoch_of(loader)) == 40
+
+
+def test_no_dataset_is_a_file_not_found(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        stoker.Loader(tmp_path / "nothing")
+    assert str(error.value).startswith(f"{tmp_path}/nothing: no such dataset")
