@@ -242,6 +242,10 @@ def test_a_port_that_was_asked_for_and_is_taken_is_named(stoker, tmp_path):
         port = other.getsockname()[1]
         job = Job(tmp_path, "'true'")
         result = stoker("run", "job.yaml", code=3, env={"MASTER_PORT": str(port)})
+        # One of the job's variables is the same wish.
+        wish = f"environment.variables.MASTER_PORT={port}"
+        again = stoker("run", "job.yaml", "--set", wish, code=3)
+        assert again.err.splitlines()[1].endswith(f"port {port}: taken by another program on this host")
         # A port that an outer run left in the environment is nobody's wish.
         stoker("run", "job.yaml", code=0, env={"MASTER_PORT": str(port), "RANK": "0"})
     lines = result.err.splitlines()

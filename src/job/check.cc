@@ -14,9 +14,9 @@ using config::Effective;
 using config::Mistakes;
 using config::Origin;
 
-// Set for every rank by Stoker itself (docs/environment.md).
-constexpr std::array<std::string_view, 7> kContract = {
-    "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"};
+// Set for every rank by Stoker itself (docs/environment.md). MASTER_PORT is no part of it: it is a wish.
+constexpr std::array<std::string_view, 6> kContract = {
+    "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR"};
 
 constexpr std::array kCifarMean = {0.4914, 0.4822, 0.4465};
 constexpr std::array kCifarDeviation = {0.2470, 0.2435, 0.2616};
@@ -66,6 +66,9 @@ void check_names(const Effective& effective, const Job& job, Mistakes& mistakes)
     } else if (name.starts_with("STOKER_") ||
                std::find(kContract.begin(), kContract.end(), name) != kContract.end()) {
       mistakes.add(effective.origin(key), format("{}: is set by Stoker for every rank", key));
+    } else if (std::int64_t port = 0;
+               name == "MASTER_PORT" && (!parse_number(value, &port) || port < 1 || port > 65535)) {
+      mistakes.add(effective.origin(key), format("{}: '{}' is not a port", key, printable(value)));
     }
   }
 }

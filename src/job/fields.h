@@ -72,6 +72,7 @@ void visit_job(Visitor& visit, AnyJob& job) {
   visit("record.sample_every", job.record.sample_every);
   visit("timeouts.start", job.timeouts.start);
   visit("timeouts.stall", job.timeouts.stall);
+  visit("timeouts.data", job.timeouts.data);
   visit("timeouts.stopped", job.timeouts.stopped);
   visit("timeouts.communication", job.timeouts.communication);
   visit("timeouts.checkpoint", job.timeouts.checkpoint);

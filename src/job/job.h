@@ -157,7 +157,7 @@ struct CheckpointOptions {
   /// Absolute; each run makes a folder named for its id inside. Empty: `checkpoints` in the run folder.
   std::optional<Path> directory;
   Every every;
-  Duration before_end{0};  ///< a submitted job is asked to save so long before its time limit; 0: never
+  Duration before_end{0};  ///< SIGUSR1 comes so long before the time is over; 0: never
   std::uint32_t keep = 0;  ///< the newest so many; at least 1
 
   friend bool operator==(const CheckpointOptions&, const CheckpointOptions&) = default;
@@ -176,6 +176,7 @@ struct RecordOptions {
 struct Timeouts {
   Duration start{0};          ///< until every rank has started
   Duration stall{0};          ///< a rank without progress (no step, no CPU time)
+  Duration data{0};           ///< one batch of the trainer
   Duration stopped{0};        ///< a rank stopped by a signal (SIGSTOP)
   Duration communication{0};  ///< one collective of the trainer
   Duration checkpoint{0};     ///< the other ranks' parts of a checkpoint
@@ -234,5 +235,16 @@ Result<Job> load(const Path& file, const LoadOptions& options = {});
 /// The effective job file: every value that is set, defaults too, all paths absolute. Loads back as an equal
 /// Job.
 std::string to_yaml(const Job& job);
+
+/// One key whose value is not the same in two jobs; values as the job file has them, "" where it is not set.
+struct Difference {
+  std::string key;
+  std::string before;
+  std::string after;
+
+  friend bool operator==(const Difference&, const Difference&) = default;
+};
+/// In the order of the job file, then keys that only `before` has.
+std::vector<Difference> differences(const Job& before, const Job& after);
 
 }  // namespace stoker::job

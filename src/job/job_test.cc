@@ -1,5 +1,6 @@
 #include "job/job.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -97,6 +98,22 @@ TEST(Job, defaults_are_those_declared) {
   EXPECT_EQ(job.launcher, Launcher::srun);
   EXPECT_FALSE(job.train);
   EXPECT_EQ(job.origins.where("checkpoint.keep"), "default");
+}
+
+TEST(Job, two_jobs_differ_in_the_keys_whose_values_do) {
+  Sandbox box;
+  const Path file = box.write(std::string(kTrain) + "timeouts: {grace: 1m}\n");
+  const Job before = load(file).value();
+  EXPECT_THAT(differences(before, load(file).value()), ::testing::IsEmpty());
+  const Job after =
+      load(file, {.set = {"train.model=resnet18", "train.steps=7", "timeouts.grace=60s", "timeouts.stall=1h"}})
+          .value();
+  EXPECT_THAT(differences(before, after),
+              ::testing::IsSupersetOf({Difference{"train.model", "cifar-resnet20", "resnet18"},
+                                       Difference{"train.steps", "", "7"},
+                                       Difference{"timeouts.stall", "10m", "1h"}}));
+  EXPECT_THAT(differences(after, before), ::testing::Contains(Difference{"train.steps", "7", ""}));
+  for (const Difference& difference : differences(before, after)) EXPECT_NE(difference.key, "timeouts.grace");
 }
 
 TEST(Job, defaults_of_a_training_follow_the_model) {
@@ -272,6 +289,10 @@ INSTANTIATE_TEST_SUITE_P(
              "/box/job.yaml:2:51: environment.variables.STOKER_RUN_ID: is set by Stoker for every rank\n"
              "    2 | environment: {variables: {RANK: 1, STOKER_RUN_ID: 2}}\n"
              "      |                                                   ^"},
+        Case{"port_that_is_none", "run: x\nenvironment: {variables: {MASTER_PORT: 99999}}\n",
+             "/box/job.yaml:2:40: environment.variables.MASTER_PORT: '99999' is not a port\n"
+             "    2 | environment: {variables: {MASTER_PORT: 99999}}\n"
+             "      |                                        ^"},
         Case{"variable_with_a_dash", "run: x\nenvironment: {variables: {A-B: 1}}\n",
              "/box/job.yaml:2:32: environment.variables.A-B: a variable's name has no '-'\n"
              "    2 | environment: {variables: {A-B: 1}}\n"

@@ -299,8 +299,8 @@ constexpr std::array kSettings = {
         .fallback = "2m",
         .at_least = 0,
         .at_most = 86400,
-        .what = "How long before the time limit of a submitted job its ranks get SIGUSR1: save and stop; at "
-                "most a quarter of `resources.time`, 0s for never.",
+        .what = "How long before the time of the run or of its allocation is over the ranks get SIGUSR1: save "
+                "and stop; at most a quarter of that time, 0s for never.",
         .see = "Slurm may be a minute early or late."},
 
     Setting{.key = "launcher",
@@ -339,6 +339,11 @@ constexpr std::array kSettings = {
             .fallback = "10m",
             .at_least = 1,
             .what = "How long a rank may show no progress: no step and no CPU time."},
+    Setting{.key = "timeouts.data",
+            .type = Type::duration,
+            .fallback = "5m",
+            .at_least = 1,
+            .what = "How long `train` waits for one batch of its data."},
     Setting{.key = "timeouts.stopped",
             .type = Type::duration,
             .fallback = "5s",

@@ -1,4 +1,6 @@
-#include <array>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "config/writer.h"
 #include "job/fields.h"
@@ -9,10 +11,9 @@ namespace {
 
 using config::Value;
 
+// What is set, key by key, in the order of the job file.
 class Writer {
  public:
-  explicit Writer(const Origins& origins) : origins_(origins) {}
-
   template <typename T>
   void operator()(std::string_view key, const T& field) {
     if constexpr (requires { field.has_value(); }) {
@@ -20,7 +21,7 @@ class Writer {
     } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
       if (!field.empty()) yaml_.put(key, value_of(field), origins_.where(key));
     } else {
-      yaml_.put(key, value_of(field), origins_.where(key));
+      values_.emplace_back(key, value_of(field));
     }
   }
 
@@ -31,7 +32,7 @@ class Writer {
     (*this)(key, text);
   }
 
-  std::string text() const { return yaml_.text(); }
+  std::vector<std::pair<std::string, Value>> take() { return std::move(values_); }
 
  private:
   static Value value_of(const Path& path) { return path.string(); }
@@ -56,14 +57,11 @@ class Writer {
     return std::string(to_text(value));
   }
 
-  const Origins& origins_;
-  config::YamlWriter yaml_;
+  std::vector<std::pair<std::string, Value>> values_;
 };
 
-}  // namespace
-
-std::string to_yaml(const Job& job) {
-  Writer write(job.origins);
+std::vector<std::pair<std::string, Value>> values_of(const Job& job) {
+  Writer write;
   write("name", job.name);
   write("working_directory", job.working_directory);
   if (job.command && job.command->is_shell) {
@@ -81,7 +79,28 @@ std::string to_yaml(const Job& job) {
     write(format("data.{}.split", name), source.split);
   }
   visit_job(write, job);
-  return write.text();
+  return write.take();
+}
+
+}  // namespace
+
+std::string to_yaml(const Job& job) {
+  config::YamlWriter yaml;
+  for (const auto& [key, value] : values_of(job)) yaml.put(key, value, job.origins.where(key));
+  return yaml.text();
+}
+
+std::vector<Difference> differences(const Job& before, const Job& after) {
+  std::vector<Difference> found;
+  std::map<std::string, std::string> old;
+  for (const auto& [key, value] : values_of(before)) old.emplace(key, config::yaml_text(value));
+  for (const auto& [key, value] : values_of(after)) {
+    const auto same = old.extract(key);
+    Difference difference{key, same.empty() ? "" : same.mapped(), config::yaml_text(value)};
+    if (difference.before != difference.after) found.push_back(std::move(difference));
+  }
+  for (auto& [key, text] : old) found.push_back({key, std::move(text), ""});
+  return found;
 }
 
 }  // namespace stoker::job

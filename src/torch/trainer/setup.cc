@@ -86,6 +86,12 @@ data::LoaderOptions validation_loader(const job::TrainOptions& train, const Rank
   return options;
 }
 
+Result<std::optional<data::Batch>> next_batch(data::Loader& loader, Duration limit) {
+  auto batch = loader.next(Deadline::after(limit));
+  if (batch.ok() || batch.error().code() != Code::timeout) return batch;
+  return timeout("{} (timeouts.data: {})", batch.error().message(), rounded_duration(limit));
+}
+
 Result<std::int64_t> class_count(const job::TrainOptions& train, const std::vector<NamedDataset>& datasets) {
   std::uint64_t classes = train.classes.value_or(0);
   if (!train.classes) {

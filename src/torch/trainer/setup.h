@@ -25,6 +25,9 @@ data::LoaderOptions training_loader(const job::TrainOptions& train, const RankEn
 /// Every sample exactly once over all ranks, in the dataset's order, cut from the middle.
 data::LoaderOptions validation_loader(const job::TrainOptions& train, const RankEnvironment& environment);
 
+/// The loader's next batch, empty at the end of the epoch. Waits for `limit`; a Timeout names timeouts.data.
+Result<std::optional<data::Batch>> next_batch(data::Loader& loader, Duration limit);
+
 /// As many classes as `train.classes` says, else as the dataset has. Invalid when a label of either dataset
 /// does not fit: "train.classes: 10 is too few: labels of 'val' go up to 11".
 struct NamedDataset {

@@ -187,7 +187,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     row.step = place_.step.value + 1;
     recorder_.at(row.epoch, row.step);
     recorder_.enter(Phase::data);
-    OK_OR_RETURN(batch, loader_->next(Deadline::after(job_.timeouts.stall)));
+    OK_OR_RETURN(batch, next_batch(*loader_, job_.timeouts.data));
     if (!batch) return end_epoch();
     row.data_s = whole.seconds();
     RETURN_IF_ERROR(run_step(*batch, row));
@@ -337,7 +337,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::validate_and_record() {
     RETURN_IF_ERROR(parallel_->take_buffers());
     OK_OR_RETURN(scores,
                  validate(*group_, *model_, *validation_data_,
-                          {validation_loader(train_, environment_), train_.image.size, job_.timeouts.stall,
+                          {validation_loader(train_, environment_), train_.image.size, job_.timeouts.data,
                            [this] { return stop_.is_due(RealClock().wall()); }}));
     if (scores.interrupted) return EpochEnd::stopped;
     row.validation_s = watch.seconds();

@@ -6,6 +6,7 @@
 #include "torch/edge.h"
 #include "torch/loss/accuracy.h"
 #include "torch/trainer/batch_tensors_internal.h"
+#include "torch/trainer/setup.h"
 
 namespace stoker::torch {
 
@@ -33,7 +34,7 @@ Status add_all(Model& model, const data::Dataset& dataset, const ValidationOptio
       sums[kInterrupted] = 1;
       return {};
     }
-    OK_OR_RETURN(batch, loader->next(Deadline::after(options.patience)));
+    OK_OR_RETURN(batch, next_batch(*loader, options.patience));
     if (!batch) return {};
     RETURN_IF_ERROR(add_batch(model, *batch, options.image_size, sums));
   }
