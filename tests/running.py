@@ -1,6 +1,7 @@
 """What the tests of runs share: writing small jobs, finding the processes of a run, waiting for a moment."""
 
 import os
+import subprocess
 import time
 import uuid
 from collections.abc import Callable
@@ -72,3 +73,14 @@ def python(folder: Path, name: str, text: str) -> str:
     """Writes a Python program and gives the `run:` value that starts it."""
     (folder / name).write_text(text)
     return f"{os.environ.get('PYTHON', 'python3')} {name}"
+
+
+def finish(process: subprocess.Popen, seconds: float = 30) -> tuple[int, list[str]]:
+    """The exit code of a started `stoker`, and the lines of its standard error."""
+    _, err = process.communicate(timeout=seconds)
+    return process.returncode, err.splitlines()
+
+
+def parent(pid: int) -> int:
+    """The process that started it."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

@@ -10,15 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from running import Job, python, wait_for
+from running import Job, finish, python, wait_for
 
 HOST = socket.gethostname().split(".")[0]
 AFTER = r"left after [\d.]+ m?s"
-
-
-def finish(process, seconds: float = 20) -> tuple[int, list[str]]:
-    _, err = process.communicate(timeout=seconds)
-    return process.returncode, err.splitlines()
 
 
 def last_words(err: str) -> list[str]:
@@ -243,81 +238,6 @@ def test_a_stubborn_rank_is_killed_after_the_grace_time(stoker, tmp_path):
     assert not job.processes()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_an_interrupt_reaches_the_ranks_and_decides_the_code(stoker, tmp_path, number, code):
-    text = (
-        "import os, signal, sys, time\n"
-        "def end(number, frame):\n"
-        "    print('got', number, flush=True)\n"
-        "    sys.exit(0)\n"
-        f"signal.signal({int(number)}, end)\n"
-        "print('ready', flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    job = Job(tmp_path, python(tmp_path, "p.py", text))
-    process = stoker.start("run", "job.yaml")
-    wait_for(lambda: b"ready" in job.log(0) and b"ready" in job.log(1))
-    process.send_signal(number)
-    ended, err = finish(process)
-    assert ended == code
-    assert err[1] == f"interrupted by {number.name}"
-    assert err[2] == "  ranks 0, 1 stopped; no checkpoint yet"
-    assert b"got %d" % number in job.log(0) and b"got %d" % number in job.log(1)
-    events = (job.run_folder() / "attempts/1/events-node-0000.jsonl").read_text()
-    assert json.loads(events.splitlines()[-1])["outcome"] == "stopped"
-    assert not job.processes()
-
-
-def test_a_second_interrupt_kills_at_once(stoker, tmp_path):
-    text = "import signal, time\nsignal.signal(2, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(60)\n"
-    job = Job(tmp_path, python(tmp_path, "p.py", text), more="timeouts: {grace: 1m}\n")
-    process = stoker.start("run", "job.yaml")
-    wait_for(lambda: b"ready" in job.log(0) and b"ready" in job.log(1))
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    code, _ = finish(process, 5)
-    assert code == 130
-    assert not job.processes()
-
-
-def test_the_run_killed_outright_takes_its_ranks_along(stoker, tmp_path):
-    job = Job(tmp_path, "{shell: 'setsid sleep 61 & sleep 60'}", more="timeouts: {grace: 1s}\n")
-    process = stoker.start("run", "job.yaml")
-    wait_for(lambda: job.pid(0, "sleep") and job.pid(1, "sleep"))
-    process.kill()
-    process.wait()
-    wait_for(lambda: not job.processes(), 10)
-    states = json.loads(stoker("status", "last", "--json", code=0).out)["runs"]
-    assert states[0]["state"] == "lost"
-
-
-def test_stop_after_a_checkpoint_is_passed_on_and_understood(stoker, tmp_path):
-    text = (
-        "import signal, sys, time\n"
-        "signal.signal(signal.SIGUSR1, lambda *_: sys.exit(75))\n"
-        "print('ready', flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    job = Job(tmp_path, python(tmp_path, "p.py", text))
-    process = stoker.start("run", "job.yaml")
-    wait_for(lambda: b"ready" in job.log(0) and b"ready" in job.log(1))
-    process.send_signal(signal.SIGUSR1)
-    code, err = finish(process)
-    assert code == 75
-    assert err[1:] == ["stopped after a checkpoint", "  no checkpoint yet", "  try: stoker resume last"]
-    assert json.loads(stoker("status", "last", "--json").out)["runs"][0]["state"] == "stopped"
-
-
-def test_stop_after_a_checkpoint_does_not_kill_what_cannot_do_it(stoker, tmp_path):
-    job = Job(tmp_path, "sleep 2", 1)
-    process = stoker.start("run", "job.yaml")
-    wait_for(lambda: job.pid(0, "sleep"))
-    process.send_signal(signal.SIGUSR1)
-    assert finish(process)[0] == 0
-
-
 def test_a_rank_that_makes_no_progress_is_ended_after_the_setting(stoker, tmp_path):
     job = Job(tmp_path, "sleep 60", 1, more="timeouts: {stall: 3s}\n")
     result = stoker("run", "job.yaml", code=1, timeout=20)
@@ -331,17 +251,6 @@ def test_a_rank_that_computes_is_not_silent(stoker, tmp_path):
     text = "import time\nend = time.time() + 5\nwhile time.time() < end: pass\n"
     Job(tmp_path, python(tmp_path, "p.py", text), 1, more="timeouts: {stall: 2s}\n")
     stoker("run", "job.yaml", code=0, timeout=30)
-
-
-def test_the_time_that_was_asked_for_ends_the_run(stoker, tmp_path):
-    job = Job(tmp_path, "sleep 60")
-    result = stoker("run", "job.yaml", "--set", "resources.time=2s", code=1, timeout=20)
-    assert result.err.splitlines()[1:] == [
-        "time 2s is over (resources.time)",
-        "  ranks 0, 1 stopped; no checkpoint yet",
-        "  try: stoker resume last",
-    ]
-    assert not job.processes()
 
 
 @pytest.mark.needs("mount")

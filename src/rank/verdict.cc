@@ -7,8 +7,6 @@
 namespace stoker::rank {
 namespace {
 
-constexpr int kStoppedAfterCheckpoint = 75;
-
 struct Failure {
   const RankStory* story = nullptr;
   double time = 0;
@@ -60,7 +58,7 @@ std::string describe_others(const std::vector<RankStory>& stories, std::optional
   for (const RankStory& story : stories) {
     if (first && story.rank.value == *first) continue;
     const bool is_stopped =
-        story.ended && (story.ended->stopped_by_us || story.ended->exit.shell_code() == 75);
+        story.ended && (story.ended->stopped_by_us || story.ended->exit.shell_code() == kStoppedAfterCheckpoint);
     const std::size_t group = failure_of(story) ? 1 : is_stopped ? 0 : story.ended ? 2 : story.joined ? 0 : 3;
     groups[group].second.push_back(story.rank.value);
   }

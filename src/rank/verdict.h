@@ -12,6 +12,9 @@
 
 namespace stoker::rank {
 
+/// The exit code of a command that has written a checkpoint and stopped because it was asked to.
+inline constexpr int kStoppedAfterCheckpoint = 75;
+
 /// A failure that the run saw itself: a rank that did not come, was lost, stands still.
 struct Judgement {
   double time = 0;   ///< Unix seconds

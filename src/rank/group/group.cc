@@ -152,8 +152,7 @@ void RankGroup::wait() {
 void RankGroup::hear_signals() {
   while (const auto signal = signals_.take()) {
     if (*signal == SIGUSR1 || *signal == SIGUSR2) {
-      net::Message message{"signal", {}};
-      server_.broadcast(message.with("signal", std::int64_t{*signal}));
+      pass_on(*signal);
     }
     if (*signal != SIGINT && *signal != SIGTERM && *signal != SIGHUP) continue;
     if (!stopping_.empty()) {
@@ -164,6 +163,11 @@ void RankGroup::hear_signals() {
     interrupted_by_ = *signal;
     stop_all(*signal, format("interrupted by {}", signal_name(*signal)));
   }
+}
+
+void RankGroup::pass_on(int signal) {
+  net::Message message{"signal", {}};
+  server_.broadcast(message.with("signal", std::int64_t{signal}));
 }
 
 void RankGroup::read_once(Fd& pipe, LineMarker* marker, LineKeeper& keeper, Sink& sink) {
@@ -261,12 +265,20 @@ Ending RankGroup::conclude() const {
     return {.outcome = record::Outcome::failed, .exit_code = refusal_code_, .cause = refusal_};
   }
   Ending ending = judge(stories_);
-  if (interrupted_by_ != 0) {
+  if (ending.exit_code == kStoppedAfterCheckpoint) {
+    if (interrupted_by_ != 0) {
+      ending.cause = format("interrupted by {}, stopped after a checkpoint", signal_name(interrupted_by_));
+    } else if (out_of_time_) {
+      ending.cause = format("{}, stopped after a checkpoint", options_.deadline_text);
+    } else if (notified_) {
+      ending.cause = format("stopped after a checkpoint before {}", options_.deadline_text);
+    }
+  } else if (interrupted_by_ != 0) {
     ending = {.outcome = record::Outcome::stopped,
               .exit_code = 128 + interrupted_by_,
               .cause = format("interrupted by {}", signal_name(interrupted_by_)),
               .others = describe_others(stories_, std::nullopt)};
-  } else if (out_of_time_ && ending.exit_code != 75) {
+  } else if (out_of_time_) {
     ending = {.outcome = record::Outcome::stopped,
               .exit_code = 1,
               .cause = options_.deadline_text,

@@ -28,6 +28,7 @@ struct GroupOptions {
   job::Timeouts timeouts;
   std::optional<double> deadline;  ///< Unix seconds at which the time is over
   std::string deadline_text;       ///< "time 2h is over (resources.time)"
+  Duration notice{0};              ///< SIGUSR1, "save and stop", comes so long before the deadline; 0: never
   Duration sample_every{0};        ///< CPU, memory and I/O of the ranks on this machine; 0: not sampled
   Path stoker;                     ///< the executable to start ranks with
   int out_fd = 1;

@@ -123,10 +123,14 @@ void RankGroup::rank_ended(RankStory& member, Ended ended) {
   if (!ended.log_complaint.empty()) tell(format("{}: {}", who, ended.log_complaint));
   member.ended = std::move(ended);
   const int code = member.ended->exit.shell_code();
-  if (member.ended->stopped_by_us || code == 0) return;
-  if (code == 75) {
+  if (!stopping_.empty()) return;
+  if (code == kStoppedAfterCheckpoint) {
     if (!checkpoint_stop_) checkpoint_stop_ = now() + options_.timeouts.grace;
-  } else {
+  } else if (member.ended->stopped_by_us) {
+    // Not by us after all: Slurm signals every process of a step (scancel, preemption), and a person may.
+    accuse(member, format("was ended from outside: {}", reason(*member.ended)),
+           code == 0 ? 128 + SIGTERM : code);
+  } else if (code != 0) {
     stop_all(SIGTERM, describe_failure(member));
   }
 }
@@ -146,15 +150,25 @@ void RankGroup::keep_deadlines() {
              format("did not come within {} (timeouts.start)", rounded_duration(options_.timeouts.start)), 3);
     }
   }
-  if (options_.deadline && wall_seconds() > *options_.deadline && stopping_.empty()) {
-    out_of_time_ = true;
-    stop_all(SIGTERM, options_.deadline_text);
-  }
+  keep_time();
   if (checkpoint_stop_ && time > *checkpoint_stop_ && stopping_.empty()) {
     stop_all(SIGTERM, "a rank stopped after a checkpoint, others did not");
   }
   if (kill_at_ && time > *kill_at_) kill_all();
   if (wants_sampling_ && stopping_.empty()) start_sampling();
+}
+
+// A command that can save is asked to before the time is over, so that nothing it did is lost.
+void RankGroup::keep_time() {
+  if (!options_.deadline || !stopping_.empty()) return;
+  const double left_s = *options_.deadline - wall_seconds();
+  if (left_s < 0) {
+    out_of_time_ = true;
+    stop_all(SIGTERM, options_.deadline_text);
+  } else if (!notified_ && welcomed_ && left_s < Seconds(options_.notice).count()) {
+    notified_ = true;
+    pass_on(SIGUSR1);
+  }
 }
 
 void RankGroup::keep_watch(RankStory& member, Follow& watched) {

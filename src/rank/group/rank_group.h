@@ -64,8 +64,10 @@ class RankGroup {
   void look_after_processes();
   void starter_ended(Starter& starter, Exit exit);
   void keep_deadlines();
+  void keep_time();
   void keep_watch(RankStory& story, Follow& follow);
   void accuse(RankStory& story, std::string what, int exit_code);
+  void pass_on(int signal);
   void stop_all(int signal, std::string why);
   void kill_all();
   void tell(const std::string& line) { err_.push_line(line); }
@@ -93,6 +95,7 @@ class RankGroup {
   std::optional<MonoTime> over_since_;  // all ranks are gone, the helper is not
   bool welcomed_ = false;
   bool out_of_time_ = false;
+  bool notified_ = false;  // the ranks were asked to save and stop before the time is over
   int interrupted_by_ = 0;
   std::string refusal_;
   int refusal_code_ = 0;
