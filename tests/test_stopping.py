@@ -142,7 +142,7 @@ def test_the_ranks_are_asked_to_save_before_the_time_is_over(stoker, tmp_path):
 
 def test_without_a_notice_the_time_ends_the_run_by_sigterm(stoker, tmp_path):
     job = Job(tmp_path, python(tmp_path, "p.py", SAVES.format(signals="signal.SIGTERM, signal.SIGUSR1")))
-    settings = ["--set", "resources.time=3s", "--set", "checkpoint.notice=0s"]
+    settings = ["--set", "resources.time=3s", "--set", "checkpoint.before_end=0s"]
     result = stoker("run", "job.yaml", *settings, code=75, timeout=30)
     assert b"got %d" % signal.SIGTERM in job.log(0) and b"got %d" % signal.SIGTERM in job.log(1)
     assert result.err.splitlines()[1] == "time 3s is over (resources.time), stopped after a checkpoint"

@@ -26,7 +26,8 @@ std::string rank_file(Rank rank, std::string_view suffix) {
 }  // namespace
 
 Path directory_of_run(const std::optional<Path>& configured, const Path& run_folder) {
-  return configured ? *configured / run_folder.filename() : run_folder / "checkpoints";
+  const Path& named = run_folder.has_filename() ? run_folder : run_folder.parent_path();
+  return configured ? *configured / named.filename() : run_folder / "checkpoints";
 }
 
 std::string step_folder_name(Step step) { return format("{}{}", kStep, step.value); }

@@ -25,7 +25,7 @@ inline constexpr std::string_view kMakerLeaseName = "lease-maker.json";
 inline constexpr std::string_view kTensorSuffix = ".safetensors";
 
 /// Where a run's checkpoints are: in a folder named for the run inside the configured directory, or in the
-/// run folder.
+/// run folder. `run_folder` may end in a slash.
 Path directory_of_run(const std::optional<Path>& configured, const Path& run_folder);
 
 /// "step-200".

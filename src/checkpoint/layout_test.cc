@@ -8,6 +8,7 @@ namespace {
 TEST(Layout, a_run_has_a_directory_of_its_own) {
   EXPECT_EQ(directory_of_run(std::nullopt, "runs/a"), Path("runs/a/checkpoints"));
   EXPECT_EQ(directory_of_run(Path("/scratch/ckpt"), "runs/a"), Path("/scratch/ckpt/a"));
+  EXPECT_EQ(directory_of_run(Path("/scratch/ckpt"), "runs/a/"), Path("/scratch/ckpt/a"));
 }
 
 TEST(Layout, a_step_has_exactly_one_name) {

@@ -8,14 +8,21 @@
 // what they are.
 #include "launch/run.h"
 
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
 #include "base/file.h"
 #include "checkpoint/catalog.h"
+#include "checkpoint/layout.h"
+#include "launch/changes.h"
 #include "launch/environment.h"
 #include "launch/new_run.h"
 #include "rank/capsule/facts.h"
 #include "rank/group/group.h"
 #include "record/capsule.h"
 #include "record/state.h"
+#include "slurm/script/batch_script.h"
 
 namespace stoker::launch {
 namespace {
@@ -72,6 +79,37 @@ Result<record::Attempt> take_attempt(const Request& request, const record::RunFo
   return folder.start_attempt(yaml);
 }
 
+// All but the environment, which needs the deadline that is decided here.
+rank::GroupOptions group_of(const Request& request, const Prepared& prepared, const record::Attempt& attempt,
+                            const Path& resumed_from) {
+  const job::Job& job = request.job;
+  rank::GroupOptions group{.plan = prepared.plan, .command = prepared.command, .attempt = attempt};
+  if (job.train) {
+    group.command.insert(group.command.end(), {"--job", std::filesystem::absolute(attempt.job()).string()});
+  }
+  const double now = unix_seconds(RealClock().wall());
+  group.deadline = deadline_of(job, prepared.plan, now);
+  if (group.deadline) {
+    const Seconds left(std::max(0.0, *group.deadline - now));
+    group.notice =
+        slurm::signal_before(job.checkpoint.before_end, std::chrono::duration_cast<Duration>(left));
+  }
+  group.deadline_text = job.resources.time
+                            ? format("time {} is over (resources.time)", duration_text(*job.resources.time))
+                            : "the allocation's time is over";
+  group.working_directory = job.working_directory;
+  group.start.world_size = prepared.plan.world_size().value;
+  group.start.command = group.command;
+  group.start.resume = resumed_from;
+  group.start.scheduler_job = prepared.plan.scheduler_job;
+  group.timeouts = job.timeouts;
+  group.sample_every = job.record.sample_every;
+  group.stoker = request.stoker;
+  group.out_fd = request.out_fd;
+  group.err_fd = request.err_fd;
+  return group;
+}
+
 void describe_checkpoint(const Path& checkpoints, RunResult* result) {
   result->checkpoint = "no checkpoint yet";
   const auto steps = checkpoint::list_steps(checkpoints, checkpoint::Depth::structure, RealClock().wall());
@@ -87,11 +125,6 @@ void describe_checkpoint(const Path& checkpoints, RunResult* result) {
 }
 
 }  // namespace
-
-Path checkpoint_directory(const job::Job& job, const record::RunFolder& folder) {
-  return job.checkpoint.directory ? *job.checkpoint.directory / folder.id()
-                                  : std::filesystem::absolute(folder.folder()) / "checkpoints";
-}
 
 Result<Prepared> prepare(const Request& request) {
   Prepared prepared;
@@ -115,7 +148,8 @@ Result<RunResult> run(const Request& request, const Prepared& prepared, Observer
                                                 yaml);
   if (!made.ok()) return std::move(made).error();
   const record::RunFolder& folder = *made;
-  const Path checkpoints = checkpoint_directory(request.job, folder);
+  const Path checkpoints = checkpoint::directory_of_run(request.job.checkpoint.directory,
+                                                        std::filesystem::absolute(folder.folder()));
   Path resumed_from;
   if (request.resumed) {
     OK_OR_RETURN(step, step_to_resume(checkpoints));
@@ -125,32 +159,13 @@ Result<RunResult> run(const Request& request, const Prepared& prepared, Observer
   // After this point the attempt exists: every way out leaves an ending in its events.
   observer.run_exists(folder, attempt, resumed_from);
 
-  rank::GroupOptions group{.attempt = attempt};
-  group.plan = prepared.plan;
-  group.command = prepared.command;
-  if (request.job.train) {
-    group.command.insert(group.command.end(), {"--job", std::filesystem::absolute(attempt.job()).string()});
-  }
-  group.deadline = deadline_of(request.job, prepared.plan, unix_seconds(RealClock().wall()));
-  group.deadline_text = request.job.resources.time ? format("time {} is over (resources.time)",
-                                                            duration_text(*request.job.resources.time))
-                                                   : "the allocation's time is over";
+  rank::GroupOptions group = group_of(request, prepared, attempt, resumed_from);
   group.environment = run_environment(prepared.environment, {.job = request.job,
                                                              .folder = folder,
                                                              .attempt = attempt,
                                                              .checkpoints = checkpoints,
                                                              .resume = resumed_from,
                                                              .deadline = group.deadline});
-  group.working_directory = request.job.working_directory;
-  group.start.world_size = prepared.plan.world_size().value;
-  group.start.command = group.command;
-  group.start.resume = resumed_from;
-  group.start.scheduler_job = prepared.plan.scheduler_job;
-  group.timeouts = request.job.timeouts;
-  group.sample_every = request.job.record.sample_every;
-  group.stoker = request.stoker;
-  group.out_fd = request.out_fd;
-  group.err_fd = request.err_fd;
   if (!path_exists(folder.capsule())) group.beside = [&] { write_capsule(request, group, folder); };
   OK_OR_RETURN(ending, rank::run_group(group));
   RunResult result{.folder = folder, .attempt = attempt, .ending = std::move(ending)};
@@ -174,7 +189,11 @@ Result<Request> resume_request(const record::RunFolder& folder, const std::vecto
   options.set = settings;
   // The last attempt's job counts: what was changed for it was changed for good.
   const auto last = folder.last_attempt();
-  OK_OR_RETURN(job, job::load(last.ok() && path_exists(last->job()) ? last->job() : folder.job(), options));
+  const Path file = last.ok() && path_exists(last->job()) ? last->job() : folder.job();
+  OK_OR_RETURN(before, job::load(file));
+  OK_OR_RETURN(job, job::load(file, options));
+  RETURN_IF_ERROR(check_changes(folder, before, job));
+  RETURN_IF_ERROR(check_versions(folder, job));
   Request request{.job = std::move(job)};
   request.job_file = folder.description().job_file;
   request.resumed = folder;

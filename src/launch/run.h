@@ -59,10 +59,8 @@ class Observer {
 /// left. An error when it could not begin.
 Result<RunResult> run(const Request& request, const Prepared& prepared, Observer& observer);
 
-/// The job and the folder to go on with. Invalid when the run is done already, still running or in the queue.
+/// The job and the folder to go on with. Invalid when the run is done already, still running or in the queue,
+/// or when a setting or a dataset would make another run of it.
 Result<Request> resume_request(const record::RunFolder& folder, const std::vector<std::string>& settings);
-
-/// Where the run's checkpoints are.
-Path checkpoint_directory(const job::Job& job, const record::RunFolder& folder);
 
 }  // namespace stoker::launch
