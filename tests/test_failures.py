@@ -189,7 +189,7 @@ def test_worlds_of_one_are_refused(stoker, tmp_path):
     srun = tmp_path / "bin/srun"
     srun.parent.mkdir()
     srun.write_text(
-        '#!/bin/bash\nwhile [ "${1#--}" != "$1" ]; do shift; done\nexport SLURM_PROCID=0 SLURM_NTASKS=1\n'
+        '#!/bin/bash\nwhile [ "${1#--}" != "$1" ]; do shift; done\nexport SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_ID=0\n'
         '"$@" & "$@" & wait\n'
     )
     srun.chmod(0o755)

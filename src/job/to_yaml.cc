@@ -19,7 +19,7 @@ class Writer {
     if constexpr (requires { field.has_value(); }) {
       if (field) (*this)(key, *field);
     } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-      if (!field.empty()) yaml_.put(key, value_of(field), origins_.where(key));
+      if (!field.empty()) values_.emplace_back(key, value_of(field));
     } else {
       values_.emplace_back(key, value_of(field));
     }
