@@ -157,7 +157,9 @@ def test_the_capsule_is_whole_when_the_run_ends(stoker, tmp_path):
     assert f"_{commit[:7]}_test_" in job.run_folder().name
     assert "+print('changed')" in (capsule / "code.diff").read_text()
     assert code["untracked"] == ["job.yaml"]  # the run's own folder is not code
-    installed = "import importlib.metadata as m; print(*{d.metadata['Name'] + '==' + d.version for d in m.distributions()})"
+    installed = (
+        "import importlib.metadata as m; print(*{d.metadata['Name'] + '==' + d.version for d in m.distributions()})"
+    )
     listed = subprocess.run([program.split()[0], "-c", installed], capture_output=True, text=True).stdout.split()
     assert listed and set((capsule / "packages.txt").read_text().split()) == set(listed)
     environment = (capsule / "environment.json").read_text()

@@ -106,7 +106,8 @@ TEST(Job, two_jobs_differ_in_the_keys_whose_values_do) {
   const Job before = load(file).value();
   EXPECT_THAT(differences(before, load(file).value()), ::testing::IsEmpty());
   const Job after =
-      load(file, {.set = {"train.model=resnet18", "train.steps=7", "timeouts.grace=60s", "timeouts.stall=1h"}})
+      load(file,
+           {.set = {"train.model=resnet18", "train.steps=7", "timeouts.grace=60s", "timeouts.stall=1h"}})
           .value();
   EXPECT_THAT(differences(before, after),
               ::testing::IsSupersetOf({Difference{"train.model", "cifar-resnet20", "resnet18"},

@@ -299,8 +299,9 @@ constexpr std::array kSettings = {
         .fallback = "2m",
         .at_least = 0,
         .at_most = 86400,
-        .what = "How long before the time of the run or of its allocation is over the ranks get SIGUSR1: save "
-                "and stop; at most a quarter of that time, 0s for never.",
+        .what =
+            "How long before the time of the run or of its allocation is over the ranks get SIGUSR1: save "
+            "and stop; at most a quarter of that time, 0s for never.",
         .see = "Slurm may be a minute early or late."},
 
     Setting{.key = "launcher",

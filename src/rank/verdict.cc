@@ -57,8 +57,8 @@ std::string describe_others(const std::vector<RankStory>& stories, std::optional
       {"stopped", {}}, {"failed after it", {}}, {"done", {}}, {"never started", {}}};
   for (const RankStory& story : stories) {
     if (first && story.rank.value == *first) continue;
-    const bool is_stopped =
-        story.ended && (story.ended->stopped_by_us || story.ended->exit.shell_code() == kStoppedAfterCheckpoint);
+    const bool is_stopped = story.ended && (story.ended->stopped_by_us ||
+                                            story.ended->exit.shell_code() == kStoppedAfterCheckpoint);
     const std::size_t group = failure_of(story) ? 1 : is_stopped ? 0 : story.ended ? 2 : story.joined ? 0 : 3;
     groups[group].second.push_back(story.rank.value);
   }

@@ -335,10 +335,9 @@ Result<Training::Loop::EpochEnd> Training::Loop::validate_and_record() {
     const Stopwatch watch;
     recorder_.enter(Phase::validate);
     RETURN_IF_ERROR(parallel_->take_buffers());
-    OK_OR_RETURN(scores,
-                 validate(*group_, *model_, *validation_data_,
-                          {validation_loader(train_, environment_), train_.image.size, job_.timeouts.data,
-                           [this] { return stop_.is_due(RealClock().wall()); }}));
+    OK_OR_RETURN(scores, validate(*group_, *model_, *validation_data_,
+                                  {validation_loader(train_, environment_), train_.image.size,
+                                   job_.timeouts.data, [this] { return stop_.is_due(RealClock().wall()); }}));
     if (scores.interrupted) return EpochEnd::stopped;
     row.validation_s = watch.seconds();
     row.seconds += row.validation_s;
