@@ -21,6 +21,12 @@ int rank(std::span<const std::string> words, Output& out);
 int status(std::span<const std::string> words, Output& out);
 int logs(std::span<const std::string> words, Output& out);
 int report(std::span<const std::string> words, Output& out);
+int lab_up(std::span<const std::string> words, Output& out);
+int lab_down(std::span<const std::string> words, Output& out);
+int lab_status(std::span<const std::string> words, Output& out);
+int lab_env(std::span<const std::string> words, Output& out);
+int lab_shell(std::span<const std::string> words, Output& out);
+int lab_logs(std::span<const std::string> words, Output& out);
 
 std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
@@ -36,6 +42,12 @@ std::span<const CommandEntry> commands() {
       {"report", "what a run was: result, curves, where the time went", report},
       {"checkpoint list", "the checkpoints of a run, and whether each is whole", checkpoint_list},
       {"checkpoint verify", "whether every byte of a checkpoint is as it was written", checkpoint_verify},
+      {"lab up", "a real Slurm cluster of several nodes on this one machine", lab_up},
+      {"lab status", "the labs that are up, their nodes and jobs", lab_status},
+      {"lab env", "shell lines that make sbatch, srun and squeue speak to a lab", lab_env},
+      {"lab shell", "a shell, or a command, on a node of a lab", lab_shell},
+      {"lab logs", "what the daemons of a lab wrote", lab_logs},
+      {"lab down", "takes a lab away", lab_down},
       {"rank", "one rank of a run; `stoker run` starts these", rank},
   };
   return kCommands;

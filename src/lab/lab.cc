@@ -189,8 +189,8 @@ void set(Environment& environment, const std::string& name, const std::string& v
 Command in_namespaces_of(pid_t holder, const Path& directory, std::vector<std::string> argv) {
   // --wdns: the folder as the node sees it, not as this host does.
   Command command;
-  command.argv = {"nsenter", "--target", std::to_string(holder), "--mount", "--uts",
-                  "--net",   "--wdns",   directory.string(),     "--"};
+  command.argv = {"nsenter", "--target", std::to_string(holder),         "--mount",
+                  "--uts",   "--net",    format("--wdns={}", directory), "--"};
   command.argv.insert(command.argv.end(), std::make_move_iterator(argv.begin()),
                       std::make_move_iterator(argv.end()));
   return command;

@@ -53,7 +53,7 @@ def files():
 
 
 def resized():
-    """What Image.resize(BILINEAR) makes of a part; it filters when it makes smaller."""
+    """What Image.resize makes of a part, with each filter."""
     source = Image.fromarray(picture(37, 23, 3))
     for box, size in [
         ((0, 0, 37, 23), (37, 23)),
@@ -64,8 +64,9 @@ def resized():
         ((0, 0, 37, 23), (5, 40)),
         ((7, 1, 36, 22), (3, 3)),
     ]:
-        image = source.crop(box).resize(size, Image.Resampling.BILINEAR)
-        yield {"box": box, "size": size, "sha256": digest(image)}
+        for name in ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"):
+            image = source.crop(box).resize(size, Image.Resampling[name.upper()])
+            yield {"box": box, "size": size, "filter": name, "sha256": digest(image)}
 
 
 def levels():

@@ -6,11 +6,6 @@
 namespace stoker::data {
 namespace {
 
-constexpr int kBits = 22;
-constexpr std::int32_t kHalf = 1 << (kBits - 1);
-
-std::uint8_t to_byte(std::int32_t sum) { return static_cast<std::uint8_t>(std::clamp(sum >> kBits, 0, 255)); }
-
 double sinc(double x) {
   if (x == 0) return 1;
   x *= 3.14159265358979323846;
@@ -67,7 +62,19 @@ double weight_at(Filter filter, double x) {
 }
 
 std::int32_t fixed(double weight) {
-  return static_cast<std::int32_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << kBits));
+  return static_cast<std::int32_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << kWeightBits));
+}
+
+// Puts a weight at half `which` of a pair whose upper halves are in *pair and lower ones `apart` further on.
+void put_weight(std::int32_t* pair, std::size_t apart, std::uint32_t which, std::int32_t weight) {
+  const std::int32_t upper = weight >> kWeightSplit;
+  const std::int32_t lower = weight - upper * (1 << kWeightSplit);
+  const auto put = [which](std::int32_t& both, std::int32_t half) {
+    const std::uint32_t bits = (static_cast<std::uint32_t>(half) & 0xFFFFu) << (16 * which);
+    both = static_cast<std::int32_t>(static_cast<std::uint32_t>(both) | bits);
+  };
+  put(pair[0], upper);
+  put(pair[apart], lower);
 }
 
 }  // namespace
@@ -83,7 +90,7 @@ void Resizer::make_taps(Filter filter, std::uint32_t from, std::uint32_t to, std
     const double centre = (begin + i + 0.5) * scale;
     if (filter == Filter::nearest) {
       taps.taps[i] = {std::min(from - 1, static_cast<std::uint32_t>(centre)), 1, taps.weights.size()};
-      taps.weights.push_back(1 << kBits);
+      taps.weights.push_back(1 << kWeightBits);
       continue;
     }
     const auto first = static_cast<std::uint32_t>(std::max(0.0, centre - support + 0.5));
@@ -103,51 +110,94 @@ void Resizer::start(const Resizing& resizing) {
   make_taps(resizing.filter, resizing.part.height, resizing.height, window.y, window.height, vertical_);
   needed_ = {resizing.part.x + horizontal_.first(), resizing.part.y + vertical_.first(),
              horizontal_.end() - horizontal_.first(), vertical_.end() - vertical_.first()};
-  for (Tap& tap : horizontal_.taps) tap.first += resizing.part.x - needed_.x;
-  for (Tap& tap : vertical_.taps) tap.first += resizing.part.y - needed_.y;
+  plan_across();
+  plan_down();
+  row_bytes_ = std::size_t{3} * window.width;
+  stride_ = (row_bytes_ + kSlack) / kSlack * kSlack + kSlack;
+  row_.resize(stride_);
+  rows_.resize(stride_ * (needed_.height + 1));  // the last one is for what nobody wants
   rows_done_ = 0;
-  row_.resize(std::size_t{3} * window.width);
-  rows_.resize(std::size_t{3} * window.width * needed_.height);
+}
+
+void Resizer::plan_across() {
+  std::uint32_t most = 1;
+  for (const Tap& tap : horizontal_.taps) most = std::max(most, tap.count);
+  across_.groups = (most + 3) / 4;
+  across_.first.clear();
+  across_.weights.assign(4 * across_.groups * horizontal_.taps.size(), 0);
+  reach_ = 0;
+  std::int32_t* pairs = across_.weights.data();
+  for (const Tap& tap : horizontal_.taps) {
+    across_.first.push_back(tap.first - horizontal_.first());
+    const std::int32_t* weights = horizontal_.weights.data() + tap.weights;
+    for (std::uint32_t j = 0; j < tap.count; ++j)
+      put_weight(pairs + j / 4 * 4 + j / 2 % 2, 2, j % 2, weights[j]);
+    pairs += 4 * across_.groups;
+    reach_ = std::max(reach_, std::size_t{3} * across_.first.back() + 12 * (across_.groups - 1) + 16);
+  }
+}
+
+void Resizer::plan_down() {
+  pairs_.clear();
+  for (Tap& tap : vertical_.taps) {
+    const std::size_t begin = pairs_.size();
+    const std::int32_t* weights = vertical_.weights.data() + tap.weights;
+    pairs_.resize(begin + std::size_t{2} * ((tap.count + 1) / 2), 0);
+    for (std::uint32_t j = 0; j < tap.count; ++j)
+      put_weight(pairs_.data() + begin + j / 2 * 2, 1, j % 2, weights[j]);
+    tap.first -= needed_.y - resizing_.part.y;
+    tap.weights = begin;
+  }
 }
 
 void Resizer::take(const Held& pixels) { pixels_ = pixels; }
 
-void Resizer::across(const std::uint8_t* row, std::uint8_t* out) const {
-  for (const Tap& tap : horizontal_.taps) {
-    const std::int32_t* weight = horizontal_.weights.data() + tap.weights;
-    const std::uint8_t* pixel = row + std::size_t{3} * tap.first;
-    std::int32_t sum[3] = {kHalf, kHalf, kHalf};
-    for (std::uint32_t j = 0; j < tap.count; ++j, pixel += 3) {
-      for (int c = 0; c < 3; ++c) sum[c] += pixel[c] * weight[j];
+// The needed part of row `y` of the image; copied where what lies behind it could not be read.
+const std::uint8_t* Resizer::row_to_read(std::uint32_t y, std::vector<std::uint8_t>& copy) const {
+  const std::size_t offset =
+      std::size_t{3} * (std::size_t{y - pixels_.y} * pixels_.image.width + needed_.x - pixels_.x);
+  const std::span<const std::uint8_t> all = pixels_.image.pixels;
+  if (offset + reach_ <= all.size()) return all.data() + offset;
+  const std::size_t size = std::min(std::size_t{3} * needed_.width, all.size() - offset);
+  copy.assign(std::max(reach_, size), 0);
+  std::copy_n(all.data() + offset, size, copy.data());
+  return copy.data();
+}
+
+void Resizer::across_until(std::uint32_t end) {
+  while (rows_done_ < end) {
+    FromRows from{};
+    ToRows to{};
+    from.fill(row_to_read(needed_.y + rows_done_, copies_[0]));
+    to.fill(rows_.data() + needed_.height * stride_);
+    to[0] = rows_.data() + rows_done_ * stride_;
+    const std::uint32_t count = std::min<std::uint32_t>(kRowsAtOnce, needed_.height - rows_done_);
+    for (std::uint32_t i = 1; i < count; ++i) {
+      from[i] = row_to_read(needed_.y + rows_done_ + i, copies_[i]);
+      to[i] = rows_.data() + (rows_done_ + i) * stride_;
     }
-    for (int c = 0; c < 3; ++c) *out++ = to_byte(sum[c]);
+    kernels_.across(across_, from, to);
+    rows_done_ += kRowsAtOnce;
   }
 }
 
 const std::uint8_t* Resizer::row(std::uint32_t y) {
   const Tap& tap = vertical_.taps[y];
-  const std::size_t stride = row_.size();
-  const std::size_t from_stride = std::size_t{3} * pixels_.image.width;
-  for (; rows_done_ < tap.first + tap.count; ++rows_done_) {
-    const std::size_t from = (needed_.y + rows_done_ - pixels_.y) * from_stride;
-    across(pixels_.image.pixels.data() + from + std::size_t{3} * (needed_.x - pixels_.x),
-           rows_.data() + rows_done_ * stride);
-  }
-  sums_.assign(stride, kHalf);
-  for (std::uint32_t j = 0; j < tap.count; ++j) {
-    const std::int32_t weight = vertical_.weights[tap.weights + j];
-    const std::uint8_t* source = rows_.data() + (tap.first + j) * stride;
-    for (std::size_t i = 0; i < stride; ++i) sums_[i] += source[i] * weight;
-  }
-  std::transform(sums_.begin(), sums_.end(), row_.begin(), to_byte);
+  across_until(tap.first + tap.count);
+  down_rows_.clear();
+  for (std::uint32_t j = 0; j < tap.count; ++j)
+    down_rows_.push_back(rows_.data() + (tap.first + j) * stride_);
+  if (tap.count % 2) down_rows_.push_back(down_rows_.back());  // its weight is 0
+  kernels_.down({down_rows_.data(), pairs_.data() + tap.weights, down_rows_.size() / 2}, row_bytes_,
+                row_.data());
   return row_.data();
 }
 
 ImageView Resizer::all() {
   const Region& window = resizing_.window;
-  all_.resize(row_.size() * window.height);
+  all_.resize(row_bytes_ * window.height);
   for (std::uint32_t y = 0; y < window.height; ++y)
-    std::copy_n(row(y), row_.size(), all_.data() + y * row_.size());
+    std::copy_n(row(y), row_bytes_, all_.data() + y * row_bytes_);
   return {window.width, window.height, all_};
 }
 

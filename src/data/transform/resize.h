@@ -3,11 +3,12 @@
 // the batch while they are in the cache. Used by Canvas. Thread-compatible: scratch memory is kept.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "data/decode/image.h"
+#include "data/transform/kernels/kernels.h"
 
 namespace stoker::data {
 
@@ -35,6 +36,9 @@ struct Resizing {
 /// Resizes parts of images.
 class Resizer {
  public:
+  /// Other kernels give the same pixels at another speed.
+  explicit Resizer(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
+
   /// Prepares for one resizing; needed() and row() are about the last one.
   void start(const Resizing& resizing);
   /// The pixels of the image that the wanted ones are made of.
@@ -61,18 +65,28 @@ class Resizer {
   };
   static void make_taps(Filter filter, std::uint32_t from, std::uint32_t to, std::uint32_t begin,
                         std::uint32_t count, Taps& taps);
-  void across(const std::uint8_t* row, std::uint8_t* out) const;
+  void plan_across();
+  void plan_down();
+  const std::uint8_t* row_to_read(std::uint32_t y, std::vector<std::uint8_t>& copy) const;
+  void across_until(std::uint32_t end);
 
+  const Kernels& kernels_;
   Resizing resizing_;
   Region needed_;
   Held pixels_;
   Taps horizontal_;
-  Taps vertical_;
+  Taps vertical_;  // after plan_down, rows count from needed_.y and weights are places in pairs_
+  AcrossPlan across_;
+  std::size_t reach_ = 0;  // bytes of a row that the kernel may read
+  std::vector<std::int32_t> pairs_;
+  std::array<std::vector<std::uint8_t>, kRowsAtOnce> copies_;
+  std::size_t row_bytes_ = 0;
+  std::size_t stride_ = 0;
   std::vector<std::uint8_t> rows_;  // resized across only
   std::uint32_t rows_done_ = 0;     // from needed_.y
+  std::vector<const std::uint8_t*> down_rows_;
   std::vector<std::uint8_t> row_;
   std::vector<std::uint8_t> all_;
-  std::vector<std::int32_t> sums_;
 };
 
 }  // namespace stoker::data

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 namespace stoker::data {
 
@@ -28,33 +29,65 @@ std::uint16_t to_f16(float value) {
 }
 
 SampleWriter::SampleWriter(std::uint32_t width, std::uint32_t height, DType element, Layout layout,
-                           const Normalisation& normalisation)
-    : width_(width), height_(height), element_(element), layout_(layout) {
+                           const LevelFormula& formula, const Kernels& kernels)
+    : width_(width),
+      height_(height),
+      element_(element),
+      layout_(layout),
+      formula_(formula),
+      kernels_(kernels) {
   for (std::size_t c = 0; c < 3; ++c) {
     for (std::size_t value = 0; value < 256; ++value) {
       const float unit = static_cast<float>(value) / 255.0f;
-      const float level = (unit - normalisation.mean[c]) / normalisation.deviation[c];
+      const float level = (unit - formula.mean[c]) / formula.deviation[c];
       levels32_[c][value] = level;
       levels16_[c][value] = element == DType::bf16 ? to_bf16(level) : to_f16(level);
       levels8_[c][value] = static_cast<std::uint8_t>(value);
     }
   }
+  has_kernel_ = kernel_agrees();
+}
+
+// Whether the kernel gives what the table has, for every byte and colour.
+bool SampleWriter::kernel_agrees() const {
+  if (element_ == DType::u8) return false;
+  std::array<std::uint8_t, 3 * 256> rgb{};
+  for (std::size_t i = 0; i < rgb.size(); ++i) rgb[i] = static_cast<std::uint8_t>(i / 3);
+  std::array<std::array<float, 256>, 3> found{};
+  const PixelRun run{.planes = {&found[0], &found[1], &found[2]}, .count = 256};
+  if (kernels_.write(element_, rgb.data(), formula_, run) != 256) return false;
+  const bool is_wide = element_ == DType::f32;
+  for (std::size_t c = 0; c < 3; ++c) {
+    const void* expected = is_wide ? static_cast<const void*>(&levels32_[c]) : &levels16_[c];
+    if (std::memcmp(&found[c], expected, 256 * size_of(element_)) != 0) return false;
+  }
+  return true;
 }
 
 template <typename T>
 void SampleWriter::write_as(const std::array<std::array<T, 256>, 3>& levels, std::uint32_t y,
                             const SampleRow& row, T* out) const {
   const std::size_t plane = std::size_t{width_} * height_;
-  const std::size_t step = layout_ == Layout::nchw ? 1 : 3;
+  const bool is_interleaved = layout_ == Layout::nhwc;
+  const std::size_t step = is_interleaved ? 3 : 1;
+  std::array<T*, 3> begin;  // of the row, per colour
+  for (std::size_t c = 0; c < 3; ++c)
+    begin[c] =
+        is_interleaved ? out + std::size_t{3} * y * width_ + c : out + c * plane + std::size_t{y} * width_;
+  std::uint32_t done = 0;
+  if (has_kernel_) {
+    const std::uint32_t first = row.is_flipped ? width_ - row.first - row.count : row.first;
+    PixelRun run{.count = row.count, .is_interleaved = is_interleaved, .is_flipped = row.is_flipped};
+    for (std::size_t c = 0; c < 3; ++c) run.planes[c] = begin[c] + step * first;
+    done = static_cast<std::uint32_t>(kernels_.write(element_, row.pixels, formula_, run));
+  }
   for (std::size_t c = 0; c < 3; ++c) {
-    T* to = layout_ == Layout::nchw ? out + c * plane + std::size_t{y} * width_
-                                    : out + std::size_t{3} * y * width_ + c;
     const auto place = [&](std::uint32_t x) -> T& {
-      return to[step * (row.is_flipped ? width_ - 1 - x : x)];
+      return begin[c][step * (row.is_flipped ? width_ - 1 - x : x)];
     };
     const T fill = levels[c][row.fill[c]];
     for (std::uint32_t x = 0; x < row.first; ++x) place(x) = fill;
-    for (std::uint32_t i = 0; i < row.count; ++i) place(row.first + i) = levels[c][row.pixels[3 * i + c]];
+    for (std::uint32_t i = done; i < row.count; ++i) place(row.first + i) = levels[c][row.pixels[3 * i + c]];
     for (std::uint32_t x = row.first + row.count; x < width_; ++x) place(x) = fill;
   }
 }

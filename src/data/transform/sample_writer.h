@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/tensor_view.h"
+#include "data/transform/kernels/kernels.h"
 #include "data/transform/transform.h"
 
 namespace stoker::data {
@@ -23,26 +24,24 @@ struct SampleRow {
   bool is_flipped = false;
 };
 
-/// What becomes of a byte: (value / 255 - mean) / deviation, each operation rounded to float32.
-struct Normalisation {
-  std::array<float, 3> mean{0, 0, 0};
-  std::array<float, 3> deviation{1, 1, 1};
-};
-
 class SampleWriter {
  public:
-  /// REQUIRES: element is f32, bf16, f16 or u8; for u8 the normalisation is ignored.
+  /// Values become what `formula` says, each operation rounded to float32. REQUIRES: element is f32, bf16,
+  /// f16 or u8; for u8 the formula is ignored. Other kernels give the same values at another speed.
   SampleWriter(std::uint32_t width, std::uint32_t height, DType element, Layout layout,
-               const Normalisation& normalisation);
+               const LevelFormula& formula, const Kernels& kernels = best_kernels());
 
   std::uint32_t width() const { return width_; }
   std::uint32_t height() const { return height_; }
   DType element() const { return element_; }
   Layout layout() const { return layout_; }
+  /// Whether the SIMD kernel gives every value exactly; if not, a table does the work.
+  bool has_kernel() const { return has_kernel_; }
   /// Writes row `y` of the sample. REQUIRES: out holds 3 x width x height elements and is aligned to them.
   void write(std::uint32_t y, const SampleRow& row, std::span<std::byte> out) const;
 
  private:
+  bool kernel_agrees() const;
   template <typename T>
   void write_as(const std::array<std::array<T, 256>, 3>& levels, std::uint32_t y, const SampleRow& row,
                 T* out) const;
@@ -51,6 +50,9 @@ class SampleWriter {
   std::uint32_t height_;
   DType element_;
   Layout layout_;
+  LevelFormula formula_;
+  const Kernels& kernels_;
+  bool has_kernel_ = false;
   // The result for each byte, per channel; 16-bit floats as their bits.
   std::array<std::array<float, 256>, 3> levels32_;
   std::array<std::array<std::uint16_t, 256>, 3> levels16_;

@@ -40,7 +40,7 @@ Result<std::unique_ptr<Step>> make_step(const Operation& operation, Extent& exte
   return step;
 }
 
-Result<Normalisation> read_normalisation(const Operation& operation, DType element) {
+Result<LevelFormula> read_normalisation(const Operation& operation, DType element) {
   Parameters parameters(operation);
   const auto mean = parameters.numbers("mean", {0, 0, 0}, {-1e6, 1e6}, {3});
   const auto deviation = parameters.numbers("std", {1, 1, 1}, {1e-6, 1e6}, {3});
@@ -49,7 +49,7 @@ Result<Normalisation> read_normalisation(const Operation& operation, DType eleme
     return invalid("transform: normalize: bytes hold no normalised values (element type U8)")
         .cure("leave normalize out, and normalise on the device");
   }
-  Normalisation normalisation;
+  LevelFormula normalisation;
   for (std::size_t c = 0; c < 3; ++c) {
     normalisation.mean[c] = static_cast<float>(mean[c]);
     normalisation.deviation[c] = static_cast<float>(deviation[c]);
@@ -127,7 +127,7 @@ Result<Transform> Transform::create(const TransformOptions& options) {
   }
   std::vector<std::unique_ptr<Step>> steps;
   Extent extent;
-  Normalisation normalisation;
+  LevelFormula normalisation{{0, 0, 0}, {1, 1, 1}};
   const Operation* last = nullptr;
   for (const Operation& operation : options.operations) {
     if (last) {

@@ -1,0 +1,15 @@
+// What the commands of `stoker lab` share.
+#pragma once
+
+#include <string>
+
+#include "cli/arguments.h"
+
+namespace stoker::cli {
+
+/// Declares --name.
+inline void add_lab_name(Arguments& arguments, std::string* name) {
+  arguments.option("--name", name, "NAME", "which lab");
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,50 @@
+// `stoker lab shell [NODE]`: docs/commands/lab-shell.md
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/lab/lab_name.h"
+#include "lab/lab.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Options {
+  std::string name = "lab1";
+  std::string node;
+  std::vector<std::string> command;
+};
+
+Result<Command> command_of(const Options& o) {
+  OK_OR_RETURN(lab, lab::open(o.name));
+  std::vector<std::string> argv = o.command;
+  if (argv.empty()) argv = {environment_value("SHELL").value_or("/bin/sh")};
+  const Path here = std::filesystem::current_path();
+  if (o.node.empty()) return lab::login_command(lab, std::move(argv), here);
+  if (const lab::Node* node = lab.find(o.node)) return lab::node_command(lab, *node, std::move(argv), here);
+  std::vector<std::string_view> names;
+  for (const lab::Node& node : lab.nodes) names.push_back(node.name);
+  return not_found("{}: no node '{}'{}", lab.name, printable(o.node), suggestion(o.node, names));
+}
+
+}  // namespace
+
+int lab_shell(std::span<const std::string> words, Output& out) {
+  Options o;
+  Arguments arguments("lab shell", "Opens a shell in the lab, or runs one command there.");
+  arguments.optional_positional("NODE", &o.node, "on this node; else where the controller runs");
+  add_lab_name(arguments, &o.name);
+  arguments.rest("COMMAND", &o.command, "run this instead of a shell");
+  arguments.example("stoker lab shell n1");
+  arguments.example("stoker lab shell n1 -- hostname");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  auto command = command_of(o);
+  if (!command) return out.fail(command.error());
+  std::fflush(stdout);
+  command->stdin_fd = 0;
+  auto child = Child::spawn(*command);
+  if (!child) return out.fail(child.error());
+  const auto exit = child->wait(Deadline::never());
+  return exit ? exit->shell_code() : out.fail(exit.error());
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,93 @@
+#include "data/transform/kernels/kernels.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "data/transform/resize.h"
+#include "data/transform/sample_writer.h"
+
+namespace stoker::data {
+namespace {
+
+Image noise(std::mt19937& chance, std::uint32_t width, std::uint32_t height) {
+  Image image{width, height, std::vector<std::uint8_t>(std::size_t{3} * width * height)};
+  for (std::uint8_t& byte : image.pixels) byte = static_cast<std::uint8_t>(chance());
+  return image;
+}
+
+std::vector<std::uint8_t> resized(const Kernels& kernels, const Image& image, const Resizing& resizing) {
+  Resizer resizer(kernels);
+  resizer.start(resizing);
+  resizer.take({image.view()});
+  const ImageView all = resizer.all();
+  return {all.pixels.begin(), all.pixels.end()};
+}
+
+Region part_of(std::mt19937& chance, std::uint32_t width, std::uint32_t height) {
+  Region part;
+  part.width = 1 + chance() % width;
+  part.height = 1 + chance() % height;
+  part.x = chance() % (width - part.width + 1);
+  part.y = chance() % (height - part.height + 1);
+  return part;
+}
+
+TEST(Kernels, all_resize_to_the_same_pixels) {
+  std::mt19937 chance(1);
+  ASSERT_EQ(runnable_kernels().front(), &plain_kernels());
+  for (int i = 0; i < 600; ++i) {
+    const Image image = noise(chance, 1 + chance() % 90, 1 + chance() % 70);
+    Resizing resizing;
+    resizing.part = part_of(chance, image.width, image.height);
+    resizing.width = 1 + chance() % 60;
+    resizing.height = 1 + chance() % 60;
+    resizing.window = part_of(chance, resizing.width, resizing.height);
+    resizing.filter = static_cast<Filter>(chance() % 6);
+    const auto expected = resized(plain_kernels(), image, resizing);
+    for (const Kernels* kernels : runnable_kernels()) {
+      ASSERT_EQ(resized(*kernels, image, resizing), expected)
+          << kernels->name << ": " << image.width << " x " << image.height << " to " << resizing.width
+          << " x " << resizing.height << ", filter " << static_cast<int>(resizing.filter);
+    }
+  }
+}
+
+TEST(Kernels, all_write_the_same_values) {
+  std::mt19937 chance(2);
+  const LevelFormula formulas[] = {{{0, 0, 0}, {1, 1, 1}},
+                                   {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}},
+                                   {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}},
+                                   {{0.5f, 0.5f, 0.5f}, {1e-5f, 3e4f, 0.1f}}};
+  const Kernels* best = runnable_kernels().back();
+  for (int i = 0; i < 400; ++i) {
+    const std::uint32_t width = 1 + chance() % 80;
+    const Image image = noise(chance, width, 1);
+    SampleRow row{.pixels = image.pixels.data(), .fill = {9, 8, 7}, .is_flipped = chance() % 2 == 0};
+    row.first = chance() % width;
+    row.count = chance() % (width - row.first + 1);
+    const LevelFormula& formula = formulas[chance() % 4];
+    for (DType element : {DType::f32, DType::bf16, DType::f16, DType::u8}) {
+      for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+        std::vector<std::byte> expected(std::size_t{3} * width * 2 * size_of(element));
+        std::vector<std::byte> found = expected;
+        SampleWriter(width, 2, element, layout, formula, plain_kernels()).write(1, row, expected);
+        SampleWriter(width, 2, element, layout, formula, *best).write(1, row, found);
+        ASSERT_EQ(found, expected) << to_text(element) << " " << width << " " << row.first << " "
+                                   << row.count;
+      }
+    }
+  }
+}
+
+TEST(Kernels, those_with_fused_multiplication_serve_the_usual_normalisations) {
+  const Kernels& best = best_kernels();
+  if (best.name != "AVX2" && best.name != "AVX3") GTEST_SKIP() << "this processor has " << best.name;
+  const LevelFormula imagenet{{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
+  for (DType element : {DType::f32, DType::bf16, DType::f16}) {
+    EXPECT_TRUE(SampleWriter(224, 224, element, Layout::nchw, imagenet).has_kernel());
+  }
+}
+
+}  // namespace
+}  // namespace stoker::data

@@ -1,0 +1,102 @@
+#include "lab/database.h"
+
+#include "base/file.h"
+#include "lab/launch.h"
+#include "lab/tools.h"
+
+namespace stoker::lab {
+namespace {
+
+constexpr const char* kSystemTables = "/usr/share/mysql/mysql_system_tables.sql";
+
+// Small, and never waiting for a disk: what is in it lives no longer than the lab.
+std::vector<std::string> mariadbd(const Lab& lab, const Site& site) {
+  return {"mariadbd",
+          "--no-defaults",
+          "--user=" + site.user,
+          format("--datadir={}/database", lab.folder),
+          format("--tmpdir={}/run", lab.folder),
+          "--innodb-data-file-path=ibdata1:4M:autoextend",
+          "--innodb-autoextend-increment=1",
+          "--innodb-temp-data-file-path=ibtmp1:1M:autoextend",
+          "--innodb-log-file-size=4M",
+          "--innodb-buffer-pool-size=16M",
+          "--innodb-flush-method=nosync",
+          "--innodb-flush-log-at-trx-commit=0",
+          "--innodb-doublewrite=OFF",
+          "--innodb-use-native-aio=OFF",
+          "--sync-frm=OFF",
+          "--aria-sync-log-dir=NEVER",
+          "--performance-schema=OFF"};
+}
+
+Path socket_of(const Lab& lab) { return lab.folder / "run/mariadb.socket"; }
+
+// Only the system tables: help texts and the sys schema are most of what mariadb-install-db takes its time
+// for.
+Status make_system_tables(const Lab& lab, const std::vector<std::string>& server, Deadline deadline) {
+  RETURN_IF_ERROR(make_directories(lab.folder / "database"));
+  OK_OR_RETURN(tables, read_file(kSystemTables));
+  const Path script = lab.folder / "run/tables.sql";
+  RETURN_IF_ERROR(
+      write_file(script, "create database mysql;\nuse mysql;\nset @auth_root_socket=NULL;\n" + tables));
+  OK_OR_RETURN(input, File::open_read(script));
+  OK_OR_RETURN(log, File::create(lab.log_folder() / "mariadbd-bootstrap.out"));
+  Command command;
+  command.argv = server;
+  command.argv[0] = find_tool("mariadbd");
+  command.argv.push_back("--bootstrap");
+  command.stdin_fd = input.fd();
+  command.stdout_fd = command.stderr_fd = log.fd();
+  command.environment = Environment{{"PATH", "/usr/bin:/bin"}, {"STOKER_LAB_MEMBER", lab.folder.string()}};
+  OK_OR_RETURN(child, Child::spawn(command));
+  auto exit = child.wait(deadline);
+  if (!exit) return does_not_answer(lab, {"mariadbd-bootstrap", child.pid()});
+  return exit->ok() ? Status() : ended_early(lab, {"mariadbd-bootstrap", child.pid()});
+}
+
+}  // namespace
+
+Status start_database(Lab& lab, const Site& site, Deadline deadline) {
+  const std::vector<std::string> server = mariadbd(lab, site);
+  RETURN_IF_ERROR(make_system_tables(lab, server, deadline));
+  Daemon daemon;
+  daemon.name = "mariadbd";
+  daemon.argv = server;
+  daemon.argv.insert(daemon.argv.end(),
+                     {format("--socket={}", socket_of(lab)), "--skip-networking", "--skip-grant-tables",
+                      format("--pid-file={}/run/mariadbd.pid", lab.folder)});
+  OK_OR_RETURN(pid, launch(lab, daemon));
+  lab.database = pid;
+  return {};
+}
+
+Status start_accounting(Lab& lab, const Site& site, Deadline deadline) {
+  RETURN_IF_ERROR(
+      wait_until(lab, {"mariadbd", lab.database}, deadline, [&] { return path_exists(socket_of(lab)); }));
+  Daemon daemon;
+  daemon.name = "slurmdbd";
+  daemon.argv = {"slurmdbd", "-D"};
+  daemon.extra = {{"MYSQL_UNIX_PORT", socket_of(lab).string()}};
+  OK_OR_RETURN(pid, launch(lab, daemon));
+  lab.accounting = pid;
+  const auto asks = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"sacctmgr", "--immediate", "--quiet", "--noheader"});
+    return client_command(lab, std::move(words));
+  };
+  RETURN_IF_ERROR(wait_until(lab, {"slurmdbd", lab.accounting}, deadline, [&] {
+    const auto answer = run_program(asks({"show", "cluster"}), Deadline::after(std::chrono::seconds(5)));
+    return answer && answer->exit.ok();
+  }));
+  const std::vector<std::string> rows[] = {
+      {"add", "cluster", lab.name},
+      {"add", "account", "lab", "Description=lab", "Organization=lab"},
+      {"add", "user", site.user, "Account=lab"},
+  };
+  for (const auto& row : rows) {
+    if (auto added = run_tool(lab.name, asks(row), deadline); !added) return added.error();
+  }
+  return {};
+}
+
+}  // namespace stoker::lab

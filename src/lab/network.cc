@@ -1,0 +1,190 @@
+#include "lab/network.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstring>
+#include <ifaddrs.h>
+#include <sched.h>
+#include <set>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lab/tools.h"
+
+namespace stoker::lab {
+namespace {
+
+const Path kNamespaces = "/run/netns";
+const Path kLinks = "/sys/class/net";
+constexpr auto kToolTime = std::chrono::seconds(30);
+
+// "lab1-n3" of "lab1".
+bool is_of_lab(std::string_view name, std::string_view lab) {
+  if (!name.starts_with(lab)) return false;
+  name.remove_prefix(lab.size());
+  if (!name.starts_with("-n")) return false;
+  name.remove_prefix(2);
+  return !name.empty() && name.size() <= 2 &&
+         std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The mark on a link, by which another lab of the same name, or a stranger's interface, is told apart.
+std::string mark_of(const Path& lab_folder) { return format("stoker lab {}", lab_folder); }
+
+std::string mark_on(std::string_view link) {
+  const auto alias = read_pseudo_file(kLinks / link / "ifalias");
+  return alias ? std::string(trim(*alias)) : "";
+}
+
+// Gives `ip -batch` its lines by a file, since our programs have no standard input.
+Status ip_batch(std::string_view subject, std::vector<std::string> options, const std::string& lines) {
+  const TempDirectory scratch;
+  const Path file = scratch / "batch";
+  RETURN_IF_ERROR(write_file(file, lines));
+  Command command;
+  command.argv = {find_tool("ip")};
+  command.argv.insert(command.argv.end(), options.begin(), options.end());
+  command.argv.insert(command.argv.end(), {"-batch", file.string()});
+  const auto done = run_tool(subject, command, Deadline::after(kToolTime));
+  return done ? Status() : done.error();
+}
+
+}  // namespace
+
+Result<NetworkLock> NetworkLock::acquire(Deadline deadline) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  constexpr std::string_view kName = "stoker-lab-network";
+  std::memcpy(address.sun_path + 1, kName.data(), kName.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + kName.size());
+  for (;;) {
+    Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd) return posix_error("lab: socket", errno);
+    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0)
+      return NetworkLock(std::move(fd));
+    if (errno != EADDRINUSE) return posix_error("lab: network lock", errno);
+    if (deadline.passed()) return timeout("lab: another lab is still making its network");
+    RealClock().sleep(std::chrono::milliseconds(10));
+  }
+}
+
+Result<std::string> free_subnet() {
+  std::set<std::string> taken;
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return posix_error("lab: addresses of this host", errno);
+  for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+    char text[INET_ADDRSTRLEN] = {};
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr, text, sizeof text);
+    const std::string_view address = text;
+    taken.emplace(address.substr(0, address.rfind('.')));
+  }
+  ::freeifaddrs(all);
+  for (int i = 1; i <= 254; ++i) {
+    std::string subnet = format("10.77.{}", i);
+    if (!taken.contains(subnet)) return subnet;
+  }
+  return unavailable("lab: no free network (10.77.1 to 10.77.254 are all in use)");
+}
+
+Status check_namespaces() {
+  const pid_t child = ::fork();
+  if (child < 0) return posix_error("lab: fork", errno);
+  if (child == 0) {
+    const bool is_allowed = ::unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWUTS) == 0 &&
+                            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    ::_exit(is_allowed ? 0 : errno);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  return unavailable("lab: the kernel refuses namespaces to this process ({})",
+                     std::strerror(WEXITSTATUS(status)))
+      .cure("stoker lab up --mode processes");
+}
+
+Status check_names_free(const Path& lab_folder) {
+  const std::string lab = lab_folder.filename().string();
+  if (path_exists(kLinks / lab)) {
+    const std::string mark = mark_on(lab);
+    if (mark == mark_of(lab_folder)) {
+      return exists("{}: parts of a lab of that name are left", lab).cure("stoker lab down --name {}", lab);
+    }
+    const std::string whose = mark.starts_with("stoker lab ")
+                                  ? format("the lab {}", printable(mark.substr(11)))
+                                  : "a network interface";
+    return exists("{}: {} has that name (--name)", lab, whose).cure("stoker lab up --name other");
+  }
+  if (const auto left = namespaces_of(lab_folder); !left.empty()) {
+    return exists("{}: the network namespace {} is there already (--name)", lab, left[0])
+        .cure("stoker lab down --name {}", lab);
+  }
+  return {};
+}
+
+Status make_network(const Lab& lab) {
+  const std::string mark = mark_of(lab.folder);
+  std::string lines = format("link add {0} type bridge\nlink set {0} alias \"{1}\"\n", lab.bridge, mark);
+  lines += format("addr add {1}/24 dev {0}\nlink set {0} up\n", lab.bridge, lab.host_address);
+  for (const Node& node : lab.nodes) {
+    lines += format("netns add {}\n", node.network_namespace);
+    lines += format("link add {} type veth peer name eth0 netns {}\n", node.link, node.network_namespace);
+    lines += format("link set {0} alias \"{2}\"\nlink set {0} master {1} up\n", node.link, lab.bridge, mark);
+  }
+  RETURN_IF_ERROR(ip_batch(lab.name, {}, lines));
+  for (const Node& node : lab.nodes) {
+    const std::string inside =
+        format("addr add {}/24 dev eth0\nlink set eth0 up\nlink set lo up\n", node.address);
+    RETURN_IF_ERROR(ip_batch(lab.name, {"-netns", node.network_namespace}, inside));
+  }
+  return {};
+}
+
+std::vector<std::string> links_of(const Path& lab_folder) {
+  const std::string lab = lab_folder.filename().string();
+  std::vector<std::string> found;
+  const auto entries = list_directory(kLinks);
+  if (!entries) return found;
+  for (const std::string& name : *entries) {
+    if ((name == lab || is_of_lab(name, lab)) && mark_on(name) == mark_of(lab_folder)) found.push_back(name);
+  }
+  return found;
+}
+
+std::vector<std::string> namespaces_of(const Path& lab_folder) {
+  const std::string lab = lab_folder.filename().string();
+  std::vector<std::string> found;
+  const auto entries = list_directory(kNamespaces);
+  if (!entries) return found;
+  if (path_exists(kLinks / lab) && mark_on(lab) != mark_of(lab_folder)) return found;
+  std::ranges::copy_if(*entries, std::back_inserter(found),
+                       [&](const auto& name) { return is_of_lab(name, lab); });
+  return found;
+}
+
+int remove_links(const std::vector<std::string>& links) {
+  if (links.empty()) return 0;
+  std::string lines;
+  for (const std::string& link : links) lines += format("link del {}\n", link);
+  (void)ip_batch("lab", {"-force"}, lines);  // a cable may go by itself, with its namespace
+  return static_cast<int>(
+      std::ranges::count_if(links, [](const auto& link) { return !path_exists(kLinks / link); }));
+}
+
+int remove_namespaces(const std::vector<std::string>& names) {
+  int removed = 0;
+  for (const std::string& name : names) {
+    const Path path = kNamespaces / name;
+    while (::umount2(path.c_str(), MNT_DETACH) == 0) {
+    }
+    if (::unlink(path.c_str()) == 0) ++removed;
+  }
+  return removed;
+}
+
+}  // namespace stoker::lab

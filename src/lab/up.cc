@@ -1,0 +1,208 @@
+#include "lab/up.h"
+
+#include <cerrno>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "lab/daemons.h"
+#include "lab/database.h"
+#include "lab/files.h"
+#include "lab/guardian.h"
+#include "lab/holder.h"
+#include "lab/launch.h"
+#include "lab/network.h"
+#include "lab/plan.h"
+#include "lab/tools.h"
+
+namespace stoker::lab {
+namespace {
+
+constexpr auto kStartTime = std::chrono::seconds(120);  // a loaded machine takes its time
+constexpr ByteCount kRoom = 32_MiB;
+constexpr ByteCount kRoomForDatabase = 160_MiB;
+// A step's socket is "<folder>/nodes/n64/spool/n64_4294967295.4294967295", and Linux allows it 107
+// characters.
+constexpr std::size_t kLongestFolder = 60;
+
+Status check_privileges(const Options& options) {
+  if (options.mode == Mode::processes) return {};
+  if (::geteuid() != 0) {
+    return invalid("lab: namespaces need root (--mode namespaces)").cure("stoker lab up --mode processes");
+  }
+  return check_namespaces();
+}
+
+// The folder of this user's labs: others may look into it, but not be its owner.
+Status claim_labs_folder(const Path& folder) {
+  if (folder.string().size() + 12 > kLongestFolder) {
+    return invalid(
+        "lab: {}: path longer than {} characters, which the names of Slurm's sockets do not allow "
+        "(STOKER_LAB_DIR)",
+        printable(folder.string()), kLongestFolder - 12);
+  }
+  RETURN_IF_ERROR(make_directories(folder));
+  struct stat status{};
+  if (::lstat(folder.c_str(), &status) != 0) return posix_error(folder.string(), errno);
+  if (S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 022) == 0) return {};
+  return invalid("lab: {}: must be a folder of yours that only you can write to", printable(folder.string()))
+      .cure("STOKER_LAB_DIR=/path/to/another stoker lab up");
+}
+
+Status claim_folder(const Path& folder) {
+  Status made = make_directory(folder);
+  if (made.ok()) return {};
+  if (made.code() != Code::exists) return made;
+  return exists("{}: there is a lab of that name ({})", folder.filename(), folder)
+      .cure("stoker lab down --name {0}      (or another: stoker lab up --name other)", folder.filename());
+}
+
+Status check_room(const Options& options, const Path& folder) {
+  const ByteCount needed = options.has_accounting ? kRoomForDatabase : kRoom;
+  const auto free = free_space(folder);
+  if (!free || *free >= needed) return {};
+  return no_space("{}: {} free in {}, needs {}", options.name, rounded(*free), folder.parent_path(),
+                  rounded(needed))
+      .cure("STOKER_LAB_DIR=/path/with/room stoker lab up --name {}", options.name);
+}
+
+// What up() makes a lab with.
+struct Making {
+  Lab& lab;
+  const Site& site;
+  Deadline deadline;
+  const Progress& progress;
+
+  Status check_stop() const {
+    return progress.stop_requested() ? cancelled("{}: interrupted; nothing of it is left", lab.name)
+                                     : Status();
+  }
+};
+
+Status make_namespaces(Lab& lab) {
+  RETURN_IF_ERROR(make_network(lab));
+  for (Node& node : lab.nodes) RETURN_IF_ERROR(start_holder(lab, node));
+  return start_login_holder(lab);
+}
+
+Status start_munged(Making& making) {
+  Lab& lab = making.lab;
+  Daemon daemon;
+  daemon.name = "munged";
+  daemon.argv = {"munged",
+                 "--foreground",
+                 "--force",
+                 "--num-threads=2",
+                 format("--key-file={}/etc/munge.key", lab.folder),
+                 format("--socket={}", munge_socket(lab)),
+                 format("--pid-file={}/run/munged.pid", lab.folder),
+                 format("--seed-file={}/run/munged.seed", lab.folder),
+                 format("--log-file={}/log/munged.log", lab.folder)};
+  OK_OR_RETURN(pid, launch(lab, daemon));
+  lab.munged = pid;
+  return wait_until(lab, {"munged", pid}, making.deadline, [&] { return path_exists(munge_socket(lab)); });
+}
+
+Status wait_for_nodes(const Making& making) {
+  const Lab& lab = making.lab;
+  for (;;) {
+    RETURN_IF_ERROR(making.check_stop());
+    const auto states = run_program(
+        client_command(lab, {"sinfo", "--noheader", "--partition=cpu", "--Node", "--format=%N %t"}),
+        Deadline::after(std::chrono::seconds(10)));
+    std::size_t idle = 0;
+    if (states && states->exit.ok()) {
+      for (const std::string_view line : split(states->out, '\n')) idle += line.ends_with(" idle") ? 1 : 0;
+    }
+    if (idle == lab.nodes.size()) return {};
+    if (!is_running(lab.controller)) return ended_early(lab, {"slurmctld", lab.controller});
+    for (const Node& node : lab.nodes) {
+      if (!is_running(node.slurmd)) return ended_early(lab, {"slurmd-" + node.name, node.slurmd});
+    }
+    if (making.deadline.passed()) {
+      return timeout("{}: {} of {} nodes are idle after {}", lab.name, idle, lab.nodes.size(),
+                     rounded_duration(kStartTime));
+    }
+    RealClock().sleep(std::chrono::milliseconds(20));
+  }
+}
+
+// "22.05.8" of "slurm-wlm 22.05.8".
+Result<std::string> slurm_version(const Lab& lab) {
+  Command command;
+  command.argv = {find_tool("slurmd"), "-V"};
+  OK_OR_RETURN(said, run_tool(lab.name, command, Deadline::after(std::chrono::seconds(20))));
+  const std::string_view text = trim(said);
+  return std::string(text.substr(text.rfind(' ') + 1));
+}
+
+Status start_all(Making& making, const Options& options) {
+  Lab& lab = making.lab;
+  RETURN_IF_ERROR(start_munged(making));
+  if (options.has_accounting) {
+    RETURN_IF_ERROR(start_database(lab, making.site, making.deadline));
+    RETURN_IF_ERROR(making.check_stop());
+    RETURN_IF_ERROR(start_accounting(lab, making.site, making.deadline));
+  }
+  RETURN_IF_ERROR(making.check_stop());
+  RETURN_IF_ERROR(start_controller(lab));
+  RETURN_IF_ERROR(wait_for_controller(lab, making.deadline));
+  for (Node& node : lab.nodes) RETURN_IF_ERROR(start_slurmd(lab, node));
+  RETURN_IF_ERROR(save(lab));
+  return wait_for_nodes(making);
+}
+
+// Everything after the folder is ours.
+Result<Lab> make(const Options& options, const Path& folder, const Progress& progress) {
+  RETURN_IF_ERROR(check_room(options, folder));
+  OK_OR_RETURN(site, this_site());
+  Lab guarded;
+  guarded.name = options.name;
+  guarded.folder = folder;
+  guarded.owner = options.owner;
+  if (options.owner != 0) RETURN_IF_ERROR(start_guardian(guarded));
+  OK_OR_RETURN(network_lock, NetworkLock::acquire(Deadline::after(kStartTime)));
+  OK_OR_RETURN(plan, make_plan(options, folder));
+  Lab& lab = plan.lab;
+  lab.guardian = guarded.guardian;
+  lab.starter = ::getpid();
+  lab.started = unix_seconds(RealClock().wall());
+  OK_OR_RETURN(version, slurm_version(lab));
+  lab.slurm_version = version;
+  RETURN_IF_ERROR(save(lab));
+  RETURN_IF_ERROR(write_files(lab, site));
+  if (options.mode == Mode::namespaces) {
+    RETURN_IF_ERROR(make_namespaces(lab));
+    RETURN_IF_ERROR(save(lab));
+  }
+  network_lock.release();
+  Making making{lab, site, Deadline::after(kStartTime), progress};
+  RETURN_IF_ERROR(start_all(making, options));
+  lab.phase = Phase::up;
+  lab.starter = 0;
+  RETURN_IF_ERROR(save(lab));
+  return std::move(lab);
+}
+
+}  // namespace
+
+Result<Lab> up(const Options& options, const Progress& progress) {
+  RETURN_IF_ERROR(check_options(options));
+  RETURN_IF_ERROR(check_packages(options));
+  RETURN_IF_ERROR(check_privileges(options));
+  // Whatever the caller's shell has open (a lock, a pipe) must not stay open as long as the lab.
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  RETURN_IF_ERROR(claim_labs_folder(labs_folder()));
+  const Path folder = labs_folder() / options.name;
+  if (options.mode == Mode::namespaces && !folder_exists(folder)) RETURN_IF_ERROR(check_names_free(folder));
+  RETURN_IF_ERROR(claim_folder(folder));
+  auto lab = make(options, folder, progress);
+  if (!lab) {
+    if (auto removed = down(options.name); !removed)
+      return std::move(removed).error().with_context(lab.error().message());
+  }
+  return lab;
+}
+
+}  // namespace stoker::lab
