@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import run_folders
 from conftest import BIN
 
 DTYPES = {"F32": "float32", "BF16": "bfloat16", "I64": "int64", "BOOL": "bool"}
@@ -221,3 +222,46 @@ def test_checksums_are_the_ones_of_the_format_page(exported):
     content = (exported / "world-2/step-200" / file["path"]).read_bytes()
     assert len(content) == file["bytes"] < 4 << 20
     assert crc32c(content) == int(file["crc32c"], 16)
+
+
+@pytest.fixture
+def run(stoker, exported) -> Path:
+    """A run whose checkpoints are what two ranks saved."""
+    folder = run_folders.RunFolder.create(stoker.folder / "runs")
+    folder.started(1, run_folders.BEGIN)
+    folder.ended(1, run_folders.BEGIN + 9, "failed", 137)
+    (folder.attempt(1) / "job.yaml").write_text("name: resnet20\nrun: 'true'\n")
+    shutil.copytree(exported / "world-2", folder.path / "checkpoints")
+    return folder.path
+
+
+def test_a_run_stands_for_its_checkpoints(stoker, run):
+    for words in ([], ["last"], [run.name], [run.name[:-4]], [f"runs/{run.name}"], [f"runs/{run.name}/"]):
+        listed = json.loads(stoker("checkpoint", "list", *words, "--json", code=0).out)
+        assert [(step["step"], step["state"]) for step in listed["steps"]] == [(200, "valid"), (100, "valid")], words
+    for word in ("last", run.name, f"runs/{run.name}"):
+        done = stoker("checkpoint", "verify", word, code=0)
+        assert [line.partition(": ")[2] for line in done.out.splitlines()] == [
+            "step 200, 11 tensors in 4 files, 3.20 MB, every byte as written",
+            "step 100, 11 tensors in 4 files, 3.20 MB, every byte as written",
+        ], word
+
+
+def test_a_run_whose_checkpoints_are_elsewhere_is_followed_there(stoker, run):
+    saved = stoker.folder / "saved" / run.name
+    saved.parent.mkdir()
+    (run / "checkpoints").rename(saved)
+    (run / "attempts/1/job.yaml").write_text(
+        f"name: resnet20\nrun: 'true'\ncheckpoint: {{directory: {saved.parent}}}\n"
+    )
+    for word in ("last", run.name, f"runs/{run.name}/"):
+        listed = json.loads(stoker("checkpoint", "list", word, "--json", code=0).out)
+        assert (listed["directory"], len(listed["steps"])) == (str(saved), 2)
+
+
+def test_a_run_without_checkpoints_says_where_they_would_be(stoker, run):
+    shutil.rmtree(run / "checkpoints")
+    for command in ("list", "verify"):
+        refused = stoker("checkpoint", command, "last", code=1)
+        assert refused.err == f"run {run.name}: has no checkpoint yet (runs/{run.name}/checkpoints)\n"
+    assert stoker("checkpoint", "list", "nosuch", code=1).err.startswith("run 'nosuch': ")

@@ -1,0 +1,135 @@
+"""stoker check: what it finds in a job's datasets and in its allocation, word by word."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+JOB = """\
+name: cifar
+train: {model: cifar-resnet20, epochs: 2, batch: 8}
+data:
+  train: {source: packed, split: train}
+  validation: {source: packed, split: test}
+"""
+
+
+def version(manifest: dict) -> str:
+    """The dataset's version as docs/formats/manifest.md has it."""
+    named = lambda text: f"{len(text.encode())}:{text}"  # noqa: E731
+    schema = manifest["schema"]
+    lines = ["stoker-dataset-1", f"container {named(schema['container'])}", f"components {len(schema['components'])}"]
+    lines += [f"{named(part['name'])} {part['kind']}" for part in schema["components"]]
+    lines += [
+        f"labels {schema['labels'] or 'none'}",
+        f"classes {len(schema['classes'])}",
+        *map(named, schema["classes"]),
+    ]
+    lines += [f"splits {len(manifest['splits'])}"]
+    for split in manifest["splits"]:
+        lines += [f"{named(split['name'])} {len(split['shards'])}"]
+        lines += [shard["sha256"] for shard in split["shards"]]
+    return hashlib.sha256("".join(line + "\n" for line in lines).encode()).hexdigest()
+
+
+class Edited:
+    """A dataset whose manifest a test changes; the manifest stays one that Stoker takes."""
+
+    def __init__(self, folder: Path):
+        self.path = folder / "manifest.json"
+        self.value = json.loads(self.path.read_text())
+        assert version(self.value) == self.value["version"], "the page of the format tells how it is computed"
+
+    def save(self) -> None:
+        self.value["version"] = version(self.value)
+        self.path.write_text(json.dumps(self.value))
+
+
+@pytest.fixture
+def folder(stoker, example_dataset) -> Path:
+    """A folder with job.yaml and the example dataset in packed/, to be changed."""
+    (stoker.folder / "packed").mkdir()
+    shutil.copy(example_dataset / "manifest.json", stoker.folder / "packed")
+    for file in example_dataset.iterdir():
+        if file.name != "manifest.json":
+            (stoker.folder / "packed" / file.name).symlink_to(file)
+    (stoker.folder / "job.yaml").write_text(JOB)
+    return stoker.folder
+
+
+def findings(stoker, *flags: str, env: dict[str, str] | None = None) -> list[tuple[str, str, str, str]]:
+    """(rule, level, what, where) of what would lose the job, but for a trainer that this build may lack."""
+    value = json.loads(stoker("check", "job.yaml", *flags, "--json", env=env).out)
+    assert value["ready"] == (not any(found["level"] == "job" for found in value["findings"]))
+    return [
+        (found["rule"], found["level"], found["what"], found["where"])
+        for found in value["findings"]
+        if found["rule"] != "no-trainer"
+    ]
+
+
+def test_the_unchanged_dataset_has_nothing_to_find(stoker, folder):
+    assert findings(stoker) == []
+
+
+def test_a_dataset_without_images_is_named(stoker, folder):
+    edited = Edited(folder / "packed")
+    for component in edited.value["schema"]["components"]:
+        component["kind"] = "bytes"
+    edited.save()
+    assert findings(stoker) == [
+        ("no-images", "job", "data.train.source: has no images, and train needs them", "job.yaml:4:19")
+    ]
+
+
+def test_a_dataset_without_labels_is_named(stoker, folder):
+    edited = Edited(folder / "packed")
+    edited.value["schema"]["labels"] = None
+    edited.value["schema"]["classes"] = []
+    for split in edited.value["splits"]:
+        split["class_samples"] = []
+    edited.save()
+    assert findings(stoker) == [
+        ("no-labels", "job", "data.train.source: has no labels, and train needs them", "job.yaml:4:19")
+    ]
+
+
+def test_a_split_without_samples_is_named(stoker, folder):
+    edited = Edited(folder / "packed")
+    empty = next(split for split in edited.value["splits"] if split["name"] == "test")
+    empty |= {"samples": 0, "shards": [], "class_samples": []}
+    edited.save()
+    assert findings(stoker) == [("empty-split", "job", "data.validation.split: has no samples", "job.yaml:5:39")]
+
+
+def test_validation_data_with_other_classes_are_named(stoker, folder, photos):
+    stoker("data", "pack", photos, "pets", code=0)
+    flags = ["--set", "data.validation.source=pets", "--set", "data.validation.split=null"]
+    assert findings(stoker, *flags) == [
+        (
+            "other-classes",
+            "job",
+            "data.validation.source: its classes are not those of data.train.source",
+            "--set data.validation.source",
+        )
+    ]
+
+
+def test_an_allocation_that_is_too_small_is_named(stoker, folder):
+    allocation = {"SLURM_JOB_ID": "812345", "SLURM_JOB_NODELIST": "n[1-2]"}
+    assert findings(stoker, "--set", "resources.nodes=3", env=allocation) == [
+        ("small-allocation", "job", "resources.nodes: 3 nodes, and allocation 812345 has 2", "--set resources.nodes")
+    ]
+    assert findings(stoker, "--set", "resources.nodes=2", env=allocation) == []
+
+
+def test_a_person_reads_the_mistake_and_where_it_is(stoker, folder):
+    edited = Edited(folder / "packed")
+    for component in edited.value["schema"]["components"]:
+        component["kind"] = "bytes"
+    edited.save()
+    lines = stoker("check", "job.yaml", code=1).out.splitlines()
+    assert lines[0].startswith("job.yaml: not ready, ")
+    assert "  mistake   data.train.source: has no images, and train needs them (job.yaml:4:19)" in lines

@@ -1,0 +1,44 @@
+"""stoker status: what its table says of runs, word by word."""
+
+import json
+import re
+
+import run_folders
+
+
+def row_of(out: str, run: str) -> list[str]:
+    """The cells of a run's line."""
+    (line,) = (line for line in out.splitlines() if line.startswith(run))
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_a_run_that_is_done_shows_its_last_validation(stoker):
+    folder = run_folders.killed_and_resumed(stoker.folder / "runs")
+    row = row_of(stoker("status", "last", code=0).out, folder.path.name)
+    assert row[-1] == "top-1 61.2 %, attempt 2"
+    (run,) = json.loads(stoker("status", "--json", code=0).out)["runs"]
+    assert run["validation_top1"] == 0.6124
+    assert (run["state"], run["attempts"], run["epoch"], run["step"]) == ("done", 2, 2, 294)
+
+
+def test_a_run_that_failed_shows_why_in_place_of_a_validation(stoker):
+    folder = run_folders.RunFolder.create(stoker.folder / "runs")
+    folder.started(1, run_folders.BEGIN)
+    folder.steps(1, 0, 1, 130, run_folders.BEGIN)
+    folder.epochs(1, [(0, 98, 1.71, 0.352, 1.52, 0.4412, 0.9021, 20.4, 893.0, 6.1)])
+    folder.ended(1, run_folders.BEGIN + 40, "failed", 7, first_rank=1, reason="rank 1 (node1) left: exit code 7")
+    row = row_of(stoker("status", code=0).out, folder.path.name)
+    assert row[-1] == "rank 1 (node1) left: exit code 7"
+    (run,) = json.loads(stoker("status", "--json", code=0).out)["runs"]
+    assert (run["validation_top1"], run["exit_code"]) == (0.4412, 7)
+
+
+def test_a_run_that_never_validated_has_nothing_to_note(stoker):
+    folder = run_folders.RunFolder.create(stoker.folder / "runs")
+    folder.started(1, run_folders.BEGIN)
+    folder.steps(1, 0, 1, 20, run_folders.BEGIN)
+    folder.epochs(1, [])
+    folder.ended(1, run_folders.BEGIN + 40, "done", 0)
+    (run,) = json.loads(stoker("status", "--json", code=0).out)["runs"]
+    assert run["validation_top1"] is None
+    assert "top-1" not in stoker("status", code=0).out
