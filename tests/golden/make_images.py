@@ -8,7 +8,7 @@ import sys
 
 import numpy
 import PIL
-from PIL import Image
+from PIL import Image, ImageEnhance, ImageOps
 
 
 def picture(width, height, channels):
@@ -69,6 +69,43 @@ def resized():
             yield {"box": box, "size": size, "filter": name, "sha256": digest(image)}
 
 
+def coloured():
+    """What Pillow's and torchvision's changes of colour and place make of a picture; each call by its name."""
+    source = Image.fromarray(picture(37, 23, 3))
+    random = Image.fromarray(numpy.random.default_rng(1).integers(0, 256, (64, 64, 3), dtype=numpy.uint8))
+    calls = []
+    for factor in (0.0, 0.1, 0.55, 1.0, 1.3, 1.9):
+        calls += [(name, factor, getattr(ImageEnhance, kind)) for name, kind in ENHANCEMENTS.items()]
+    for name, image in (("picture", source), ("random", random)):
+        for call, factor, kind in calls:
+            yield name, call, factor, kind(image).enhance(factor)
+        for turns in (-0.5, -0.2, 0.0, 0.01, 0.1, 0.5):
+            yield name, "hue", turns, hue_turned(image, turns)
+        yield name, "grey", 0, image.convert("L").convert("RGB")
+        for bits in (1, 4, 7, 8):
+            yield name, "posterize", bits, ImageOps.posterize(image, bits)
+        for threshold in (0, 96.5, 128, 255):
+            yield name, "solarize", threshold, ImageOps.solarize(image, threshold)
+        yield name, "autocontrast", 0, ImageOps.autocontrast(image)
+        yield name, "equalize", 0, ImageOps.equalize(image)
+        for degrees in (-90, -30, -4.5, 7.2, 30, 90, 135):
+            yield name, "rotate", degrees, image.rotate(degrees, Image.Resampling.NEAREST, fillcolor=(9, 80, 170))
+        for matrix in ((1, 0.21, 0, 0, 1, 0), (1, 0, 0, -0.3, 1, 0), (1, 0, -5, 0, 1, 0), (1, 0, 0, 0, 1, 7)):
+            image_after = image.transform(image.size, Image.Transform.AFFINE, matrix, Image.Resampling.NEAREST)
+            yield name, "affine", list(matrix), image_after
+
+
+ENHANCEMENTS = {"brightness": "Brightness", "contrast": "Contrast", "saturation": "Color", "sharpness": "Sharpness"}
+
+
+def hue_turned(image, turns):
+    """torchvision.transforms.functional.adjust_hue."""
+    hue, saturation, value = image.convert("HSV").split()
+    turned = numpy.array(hue, dtype=numpy.uint8)
+    turned += numpy.int32(turns * 255).astype(numpy.uint8)
+    return Image.merge("HSV", (Image.fromarray(turned, "L"), saturation, value)).convert("RGB")
+
+
 def levels():
     """Each byte as ToTensor and Normalize turn it into float32, channel by channel."""
     value = numpy.arange(256, dtype=numpy.float32) / numpy.float32(255)
@@ -99,6 +136,13 @@ def main(path):
         "animation": base64.b64encode(animation).decode(),
         "resize_source": base64.b64encode(source.tobytes()).decode(),
         "resized": list(resized()),
+        "random_source": base64.b64encode(
+            numpy.random.default_rng(1).integers(0, 256, (64, 64, 3), dtype=numpy.uint8).tobytes()
+        ).decode(),
+        "coloured": [
+            {"source": name, "call": call, "value": value, "sha256": digest(image)}
+            for name, call, value, image in coloured()
+        ],
         "levels_sha256": hashlib.sha256(levels().astype("<f4").tobytes()).hexdigest(),
     }
     with open(path, "w", encoding="utf-8") as out:

@@ -33,6 +33,8 @@ struct StepKind {
   StepMaker make;
 };
 /// The operations of each file.
+std::vector<StepKind> augment_steps();
+std::vector<StepKind> colour_steps();
 std::vector<StepKind> crop_steps();
 std::vector<StepKind> flip_steps();
 
