@@ -1,0 +1,116 @@
+#include "data/transform/mix.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "data/transform/portable_math.h"
+
+namespace stoker::data {
+namespace {
+
+// The numbers of a batch must not be those of the sample with the same number.
+constexpr std::uint64_t kOfBatches = 0x6D69785F6D69785Full;
+
+// Above 0 and below 1.
+double positive(Dice& dice) { return (dice.next() + 0.5) * 0x1p-32; }
+
+// Marsaglia's polar method.
+double normal(Dice& dice) {
+  for (;;) {
+    const double x = 2 * positive(dice) - 1;
+    const double y = 2 * positive(dice) - 1;
+    const double square = x * x + y * y;
+    if (square < 1 && square > 0) return x * std::sqrt(-2 * portable_log(square) / square);
+  }
+}
+
+// Marsaglia and Tsang, ACM TOMS 26 (2000); a shape below 1 by way of the next one.
+double gamma(double shape, Dice& dice) {
+  if (shape < 1) return gamma(shape + 1, dice) * portable_exp(portable_log(positive(dice)) / shape);
+  const double d = shape - 1.0 / 3;
+  const double c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    const double x = normal(dice);
+    const double root = 1 + c * x;
+    if (root <= 0) continue;
+    const double v = root * root * root;
+    if (portable_log(positive(dice)) < 0.5 * x * x + d - d * v + d * portable_log(v)) return d * v;
+  }
+}
+
+Region draw_box(double share, const BatchShape& shape, Dice& dice) {
+  const auto span_of = [&](std::uint32_t side, std::uint32_t middle) {
+    const auto half = static_cast<std::uint32_t>(0.5 * std::sqrt(1 - share) * side);
+    const std::uint32_t begin = middle - std::min(middle, half);
+    return std::pair(begin, std::min(side, middle + half) - begin);
+  };
+  const auto [x, width] = span_of(shape.width, dice.below(shape.width));
+  const auto [y, height] = span_of(shape.height, dice.below(shape.height));
+  return {x, y, width, height};
+}
+
+void mix_up(double share, std::size_t values, std::size_t samples, float* batch) {
+  const auto own = static_cast<float>(share);
+  const auto other = static_cast<float>(1 - share);
+  const std::vector<float> last(batch + (samples - 1) * values, batch + samples * values);
+  for (std::size_t sample = samples; sample-- > 0;) {
+    float* to = batch + sample * values;
+    const float* partner = sample > 0 ? to - values : last.data();
+    for (std::size_t i = 0; i < values; ++i) to[i] = partner[i] * other + to[i] * own;
+  }
+}
+
+void cut_mix(const Region& box, const BatchShape& shape, std::byte* batch) {
+  const bool is_planar = shape.layout == Layout::nchw;
+  const std::size_t pixel = size_of(shape.element) * (is_planar ? 1 : 3);
+  const std::size_t planes = is_planar ? 3 : 1;
+  const std::size_t row = pixel * shape.width;
+  const std::size_t sample_bytes = planes * row * shape.height;
+  std::byte* const last_row = batch + (shape.samples - 1) * sample_bytes;
+  std::vector<std::byte> last(pixel * box.width);
+  for (std::size_t line = 0; line < planes * box.height; ++line) {
+    const std::size_t y = line / box.height * shape.height + box.y + line % box.height;
+    const std::size_t at = y * row + box.x * pixel;
+    std::memcpy(last.data(), last_row + at, last.size());
+    for (std::size_t sample = shape.samples; sample-- > 1;)
+      std::memcpy(batch + sample * sample_bytes + at, batch + (sample - 1) * sample_bytes + at, last.size());
+    std::memcpy(batch + at, last.data(), last.size());
+  }
+}
+
+}  // namespace
+
+Result<Mix> draw_mix(const MixOptions& options, const Occasion& occasion, const BatchShape& shape) {
+  if (!(options.alpha >= 0.05 && options.alpha <= 100)) {
+    return invalid("{}: alpha {} is not between 0.05 and 100",
+                   options.kind == MixKind::mixup ? "mixup" : "cutmix", options.alpha);
+  }
+  Dice dice({occasion.seed ^ kOfBatches, occasion.epoch, occasion.sample});
+  const double a = gamma(options.alpha, dice);
+  const double b = gamma(options.alpha, dice);
+  Mix mix;
+  mix.share = a + b > 0 ? a / (a + b) : 1;
+  if (options.kind == MixKind::mixup) return mix;
+  mix.box = draw_box(mix.share, shape, dice);
+  const double part = static_cast<double>(mix.box.width) * mix.box.height;
+  mix.share = 1 - part / (static_cast<double>(shape.width) * shape.height);
+  return mix;
+}
+
+Status apply_mix(MixKind kind, const Mix& mix, const BatchShape& shape, std::span<std::byte> batch) {
+  if (shape.samples < 2) return Status();
+  const std::size_t values = std::size_t{3} * shape.width * shape.height;
+  if (kind == MixKind::cutmix) {
+    cut_mix(mix.box, shape, batch.data());
+    return Status();
+  }
+  if (shape.element != DType::f32) {
+    return invalid("mixup: batches of {} are not supported (F32 is)", to_text(shape.element));
+  }
+  mix_up(mix.share, values, shape.samples, reinterpret_cast<float*>(batch.data()));
+  return Status();
+}
+
+}  // namespace stoker::data
