@@ -27,8 +27,26 @@ def test_class_folders_become_labelled_samples(stoker, photos):
     for file in photos.rglob("*.jpg"):
         key = f"{file.parent.name}/{file.stem}"
         assert found.pop(f"{key}.jpg") == file.read_bytes()
-        assert found.pop(f"{key}.cls") == (b"0" if file.parent.name == "cat" else b"1")
     assert found == {}
+    info = json.loads(stoker("data", "info", "out", "--json", code=0).out)
+    assert (info["has_labels"], info["classes"]) == (True, ["cat", "dog"])
+
+
+def test_labels_become_members_where_asked(stoker, photos):
+    stoker("data", "pack", "photos", "out", "--labels", "cls", code=0)
+    found = members(stoker.folder / "out")
+    stoker("data", "pack", "photos", "out2", "--labels", "json", code=0)
+    found_json = members(stoker.folder / "out2")
+    for file in photos.rglob("*.jpg"):
+        key, label = f"{file.parent.name}/{file.stem}", ["cat", "dog"].index(file.parent.name)
+        assert found.pop(f"{key}.jpg") == found_json.pop(f"{key}.jpg") == file.read_bytes()
+        assert found.pop(f"{key}.cls") == str(label).encode()
+        assert json.loads(found_json.pop(f"{key}.json")) == {"label": label, "class": file.parent.name}
+    assert found == found_json == {}
+    (photos / "cat/0000.json").write_text("{}")
+    assert refusal(stoker, "photos", "out3", "--labels", "json") == (
+        "photos/cat/0000.json: would stand where the label is to go (--labels json)\n"
+    )
 
 
 def test_shards_are_even_and_mix_the_classes(stoker, photos):
@@ -41,16 +59,17 @@ def test_shards_are_even_and_mix_the_classes(stoker, photos):
 
 
 def test_sorted_order_is_by_name(stoker, photos):
-    stoker("data", "pack", "photos", "out", "--shards", "1", "--order", "sorted", code=0)
+    stoker("data", "pack", "photos", "out", "--shards", "1", "--order", "source", code=0)
     with tarfile.open(stoker.folder / "out/all-000000.tar") as archive:
         names = [name for name in archive.getnames() if name.endswith(".jpg")]
     assert names == sorted(names)
 
 
-def test_stock_webdataset_reads_all_samples(stoker, example_dataset, example_images):
+def test_stock_webdataset_reads_all_samples(stoker, example_images, tmp_path):
     import webdataset
 
-    shards = [str(path) for path in sorted(example_dataset.glob("train-*.tar"))]
+    stoker("data", "pack", example_images, "out", "--labels", "cls", code=0)
+    shards = [str(path) for path in sorted((tmp_path / "out").glob("train-*.tar"))]
     assert len(shards) > 1
     classes = sorted(path.name for path in (example_images / "train").iterdir())
     seen = set()
@@ -92,7 +111,7 @@ def test_first_level_of_split_names_becomes_splits(stoker, tmp_path):
         ("test", 3, [0, 3]),
     ]
     assert info["classes"] == ["cat", "dog"]
-    assert set(members(tmp_path / "out", "test-*.tar")) == {f"dog/{i:04}.{e}" for i in range(3) for e in ("jpg", "cls")}
+    assert set(members(tmp_path / "out", "test-*.tar")) == {f"dog/{i:04}.jpg" for i in range(3)}
 
 
 def test_images_without_class_folders_have_no_labels(stoker, tmp_path):
@@ -110,11 +129,11 @@ def test_files_of_one_basename_become_one_sample(stoker, tmp_path):
     folder = make_images(tmp_path / "in", {"cat": 2})
     (folder / "cat/0000.json").write_text("{}")
     (folder / "cat/0000.SEG.png").write_bytes(jpeg(9, kind="PNG"))
-    stoker("data", "pack", "in", "out", code=0)
+    stoker("data", "pack", "in", "out", "--order", "source", code=0)
     with tarfile.open(tmp_path / "out/all-000000.tar") as archive:
         names = archive.getnames()
     at = names.index("cat/0000.jpg")
-    assert names[at : at + 4] == ["cat/0000.jpg", "cat/0000.json", "cat/0000.seg.png", "cat/0000.cls"]
+    assert names[at : at + 4] == ["cat/0000.jpg", "cat/0000.json", "cat/0000.seg.png", "cat/0001.jpg"]
     info = json.loads(stoker("data", "info", "out", "--json", code=0).out)
     assert info["components"] == [
         {"name": "jpg", "is_image": True},
@@ -128,10 +147,10 @@ def test_any_files_are_packed_by_basename_when_asked(stoker, tmp_path):
     for i in range(4):
         (tmp_path / f"in/{i}.flac").write_bytes(b"sound" * i)
         (tmp_path / f"in/{i}.cls").write_text(f"{i * 10}\n")
-    stoker("data", "pack", "in", "out", "--layout", "files", code=0)
+    stoker("data", "pack", "in", "out", "--layout", "files", "--labels", "cls", code=0)
     found = members(tmp_path / "out")
     assert found["3.flac"] == b"soundsoundsound"
-    assert found["3.cls"] == b"30\n"
+    assert found["3.cls"] == b"30"
     assert json.loads(stoker("data", "info", "out", "--json", code=0).out)["has_labels"] is True
     (tmp_path / "in/2.cls").write_text("two")
     done = stoker("data", "pack", "in", "out2", "--layout", "files", code=2)
@@ -269,13 +288,19 @@ def refusal(stoker, *arguments: str, code: int = 2) -> str:
 
 
 def test_bad_sources_are_refused_by_name(stoker, tmp_path):
-    assert refusal(stoker, "none", "out", code=1) == "none: no such folder\n"
+    assert refusal(stoker, "none", "out", code=1) == "none: no such folder, archive or list\n"
     (tmp_path / "file").write_text("x")
-    assert refusal(stoker, "file", "out") == "file: is not a folder\n"
+    assert (
+        refusal(stoker, "file", "out")
+        == "file: is neither a folder, nor a tar or zip archive, nor a list (.csv, .tsv)\n"
+    )
     (tmp_path / "empty").mkdir()
     assert refusal(stoker, "empty", "out") == "empty: no images (JPEG, PNG or WebP by their extension)\n"
     make_images(tmp_path / "in", {"cat": 2, "dog": 0})
-    assert refusal(stoker, "in", "out") == "in/dog: class 'dog' has no images\n  try: rmdir in/dog\n"
+    assert (
+        refusal(stoker, "in", "out")
+        == "in/dog: class 'dog' has no images\n  try: remove that folder, or put its images there\n"
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -383,7 +408,7 @@ def test_json_is_one_value_also_on_error(stoker, photos):
     value = json.loads(done.out)
     version = value.pop("version")
     assert re.fullmatch("[0-9a-f]{64}", version)
-    assert value.pop("bytes") == value["splits"][0].pop("bytes") > 200 * 1024
+    assert value.pop("bytes") == value["splits"][0].pop("bytes") > 200 * 512
     assert value == {
         "dataset": "out",
         "samples": 200,
@@ -395,7 +420,9 @@ def test_json_is_one_value_also_on_error(stoker, photos):
         "shards_done_before": 0,
     }
     done = stoker("data", "pack", "none", "out2", "--json", code=1)
-    assert json.loads(done.out) == {"error": {"code": "not_found", "message": "none: no such folder", "cure": ""}}
+    assert json.loads(done.out) == {
+        "error": {"code": "not_found", "message": "none: no such folder, archive or list", "cure": ""}
+    }
 
 
 def test_the_version_is_the_content(stoker, photos, tmp_path):

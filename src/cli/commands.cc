@@ -12,6 +12,7 @@ int init(std::span<const std::string> words, Output& out);
 int check(std::span<const std::string> words, Output& out);
 int data_pack(std::span<const std::string> words, Output& out);
 int data_info(std::span<const std::string> words, Output& out);
+int data_merge(std::span<const std::string> words, Output& out);
 int data_verify(std::span<const std::string> words, Output& out);
 int checkpoint_list(std::span<const std::string> words, Output& out);
 int checkpoint_verify(std::span<const std::string> words, Output& out);
@@ -32,7 +33,8 @@ std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
       {"init", "writes a commented job file for this folder", init},
       {"check", "whether a job file is right and what it needs is there", check},
-      {"data pack", "a folder of images becomes a dataset of tar shards", data_pack},
+      {"data pack", "images become a dataset of tar shards", data_pack},
+      {"data merge", "ends a packing that several nodes shared", data_merge},
       {"data info", "what a dataset holds", data_info},
       {"data verify", "whether a dataset is as it was packed", data_verify},
       {"run", "runs a job here", run},

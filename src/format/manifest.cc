@@ -1,6 +1,7 @@
 #include "format/manifest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -33,7 +34,27 @@ void ImageStatistics::add(const ImageStatistics& other) {
   progressive += other.progressive;
   grayscale += other.grayscale;
   cmyk += other.cmyk;
+  alpha += other.alpha;
+  misnamed += other.misnamed;
   pixels += other.pixels;
+  channels.add(other.channels);
+}
+
+void ChannelSums::add(const ChannelSums& other) {
+  pixels += other.pixels;
+  for (std::size_t c = 0; c < sum.size(); ++c) {
+    sum[c] += other.sum[c];
+    square_sum[c] += other.square_sum[c];
+  }
+}
+
+double ChannelSums::mean(std::size_t c) const {
+  return static_cast<double>(sum[c]) / static_cast<double>(pixels) / 255;
+}
+
+double ChannelSums::deviation(std::size_t c) const {
+  const double square = static_cast<double>(square_sum[c]) / static_cast<double>(pixels) / (255.0 * 255.0);
+  return std::sqrt(std::max(0.0, square - mean(c) * mean(c)));
 }
 
 std::uint64_t Manifest::samples() const {
@@ -123,11 +144,18 @@ Json schema_json(const Schema& schema) {
 }
 
 Json statistics_json(const ImageStatistics& images) {
-  return {{"images", images.images},         {"progressive", images.progressive},
-          {"grayscale", images.grayscale},   {"cmyk", images.cmyk},
-          {"width_min", images.width_min},   {"width_max", images.width_max},
-          {"height_min", images.height_min}, {"height_max", images.height_max},
-          {"pixels", images.pixels}};
+  Json json = {{"images", images.images},         {"progressive", images.progressive},
+               {"grayscale", images.grayscale},   {"cmyk", images.cmyk},
+               {"alpha", images.alpha},           {"misnamed", images.misnamed},
+               {"width_min", images.width_min},   {"width_max", images.width_max},
+               {"height_min", images.height_min}, {"height_max", images.height_max},
+               {"pixels", images.pixels}};
+  const ChannelSums& channels = images.channels;
+  if (channels.pixels > 0) {
+    json["channels"] = {
+        {"pixels", channels.pixels}, {"sum", channels.sum}, {"square_sum", channels.square_sum}};
+  }
+  return json;
 }
 
 }  // namespace
@@ -287,6 +315,31 @@ Schema read_schema(Fields& fields, const Json& json) {
   return schema;
 }
 
+// Statistics that came later may be missing.
+std::uint64_t optional_number(Fields& fields, const Json& json, std::string_view place,
+                              std::string_view key) {
+  return json.is_object() && json.contains(key) ? fields.number(json, place, key) : 0;
+}
+
+ChannelSums read_channels(Fields& fields, const Json& images, const std::string& place) {
+  ChannelSums sums;
+  if (!images.is_object() || !images.contains("channels")) return sums;
+  const Json& json = images["channels"];
+  sums.pixels = fields.number(json, place, "pixels");
+  const auto three = [&](std::string_view key, std::array<std::uint64_t, 3>& into) {
+    std::size_t count = 0;
+    fields.list(json, place, key, [&](const Json& value, const std::string& at) {
+      if (!value.is_number_unsigned()) return fields.fail(at, "is not a natural number");
+      if (count < into.size()) into[count] = value.get<std::uint64_t>();
+      ++count;
+    });
+    if (count != into.size()) fields.fail(format("{}.{}", place, key), "has not three numbers");
+  };
+  three("sum", sums.sum);
+  three("square_sum", sums.square_sum);
+  return sums;
+}
+
 ImageStatistics read_images(Fields& fields, const Json& json) {
   const std::string place = "statistics.images";
   const auto small = [&](std::string_view key) {
@@ -296,11 +349,14 @@ ImageStatistics read_images(Fields& fields, const Json& json) {
           .progressive = fields.number(json, place, "progressive"),
           .grayscale = fields.number(json, place, "grayscale"),
           .cmyk = fields.number(json, place, "cmyk"),
+          .alpha = optional_number(fields, json, place, "alpha"),
+          .misnamed = optional_number(fields, json, place, "misnamed"),
           .width_min = small("width_min"),
           .width_max = small("width_max"),
           .height_min = small("height_min"),
           .height_max = small("height_max"),
-          .pixels = fields.number(json, place, "pixels")};
+          .pixels = fields.number(json, place, "pixels"),
+          .channels = read_channels(fields, json, place + ".channels")};
 }
 
 // Refuses what a newer stoker wrote before anything else is read.

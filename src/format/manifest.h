@@ -3,6 +3,7 @@
 // to read. Layout: docs/formats/manifest.md.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -66,14 +67,30 @@ struct Schema {
   bool operator==(const Schema&) const = default;
 };
 
+/// Sums over 8-bit RGB pixels, exact, so that they do not depend on the order of adding.
+struct ChannelSums {
+  std::uint64_t pixels = 0;
+  std::array<std::uint64_t, 3> sum{};
+  std::array<std::uint64_t, 3> square_sum{};
+
+  void add(const ChannelSums& other);
+  /// Of channel `c`, as a share of 255. REQUIRES: pixels > 0.
+  double mean(std::size_t c) const;
+  double deviation(std::size_t c) const;
+  bool operator==(const ChannelSums&) const = default;
+};
+
 /// Facts that pack saw go by; not part of the version. All zero when no image was seen.
 struct ImageStatistics {
   std::uint64_t images = 0;
   std::uint64_t progressive = 0;
   std::uint64_t grayscale = 0;
   std::uint64_t cmyk = 0;
+  std::uint64_t alpha = 0;
+  std::uint64_t misnamed = 0;  ///< of another kind than their extension says
   std::uint32_t width_min = 0, width_max = 0, height_min = 0, height_max = 0;
   std::uint64_t pixels = 0;
+  ChannelSums channels;  ///< only when images were decoded
 
   void add(const ImageStatistics& other);
   bool operator==(const ImageStatistics&) const = default;

@@ -22,6 +22,9 @@ constexpr std::uint64_t kTarRecord = 10240;
 /// Longest member name the writer takes and the reader accepts.
 constexpr std::size_t kTarNameLimit = 4096;
 
+/// A name of up to this many bytes always fits a plain header.
+constexpr std::size_t kTarPlainName = 100;
+
 /// Where bytes of an archive go. Implementations write, hash, count.
 class ByteSink {
  public:
@@ -76,6 +79,10 @@ struct TarMember {
   /// Empty for a safe one.
   std::string_view unsafe;
 };
+
+/// Why a member's name must not be trusted: empty, absolute, "..", control byte or invalid UTF-8. Empty for a
+/// safe one.
+std::string_view unsafe_name(std::string_view name);
 
 /// Reads `out.size()` bytes at an offset, all or an error. Must be callable for any range inside the archive.
 using ReadAt = std::function<Status(std::uint64_t offset, std::span<std::byte> out)>;

@@ -58,16 +58,6 @@ bool is_zero(std::span<const std::byte> block) {
   return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-std::string_view why_unsafe(std::string_view name) {
-  if (name.empty()) return "empty name";
-  if (name.front() == '/') return "absolute name";
-  for (std::string_view part : split(name, '/')) {
-    if (part == "..") return "'..' in the name";
-  }
-  if (printable(name) != name) return "control byte or invalid UTF-8 in the name";
-  return {};
-}
-
 std::optional<TarKind> kind_of(char type, std::string_view name) {
   switch (type) {
     case '\0':
@@ -97,6 +87,16 @@ bool is_extension(char type) {
 }
 
 }  // namespace
+
+std::string_view unsafe_name(std::string_view name) {
+  if (name.empty()) return "empty name";
+  if (name.front() == '/') return "absolute name";
+  for (std::string_view part : split(name, '/')) {
+    if (part == "..") return "'..' in the name";
+  }
+  if (printable(name) != name) return "control byte or invalid UTF-8 in the name";
+  return {};
+}
 
 Status TarReader::damaged(std::string_view what) const {
   return corrupt("{}: byte {}: {}", subject_, position_, what);
@@ -256,7 +256,7 @@ Result<TarMember> TarReader::member(std::span<const std::byte> block, const Over
   if (!size) return damaged("not a number in the size field");
   // Links, folders and devices store no data, whatever their size field says.
   if (found.kind == TarKind::file) found.size = overrides.size.value_or(*size);
-  found.unsafe = why_unsafe(found.name);
+  found.unsafe = unsafe_name(found.name);
   return found;
 }
 

@@ -8,7 +8,7 @@ namespace stoker::formats {
 
 namespace {
 
-constexpr std::size_t kNameBytes = 100;
+constexpr std::size_t kNameBytes = kTarPlainName;
 constexpr std::size_t kPrefixBytes = 155;
 constexpr std::uint64_t kOctalSizeLimit = std::uint64_t{1} << 33;  // eleven octal digits
 constexpr std::string_view kPaxName = "././@PaxHeader";
@@ -52,27 +52,44 @@ std::string pax_records(std::string_view name, std::uint64_t size) {
   return records;
 }
 
-Header make_header(std::string_view name, std::uint64_t size, char type) {
+// What all headers of files share, with blanks where the checksum goes.
+Header common_header() {
   Header h{};
-  if (name.size() > kNameBytes) {
-    if (const std::size_t cut = prefix_length(name); cut != std::string_view::npos) {
-      std::memcpy(h.data() + 345, name.data(), cut);
-      name.remove_prefix(cut + 1);
-    }
-  }
-  std::memcpy(h.data(), name.data(), std::min(name.size(), kNameBytes));
   std::memcpy(h.data() + 100, "0000444", 8);
   std::memcpy(h.data() + 108, "0000000", 8);
   std::memcpy(h.data() + 116, "0000000", 8);
-  put_octal(h.data() + 124, 11, size < kOctalSizeLimit ? size : 0);
+  put_octal(h.data() + 124, 11, 0);
   put_octal(h.data() + 136, 11, 0);
-  h[156] = type;
+  std::memset(h.data() + 148, ' ', 8);
   std::memcpy(h.data() + 257, "ustar\00000", 8);
   std::memcpy(h.data() + 329, "0000000", 8);
   std::memcpy(h.data() + 337, "0000000", 8);
-  std::memset(h.data() + 148, ' ', 8);
+  return h;
+}
+
+unsigned sum_of(const char* bytes, std::size_t count) {
   unsigned sum = 0;
-  for (char c : h) sum += static_cast<unsigned char>(c);
+  for (std::size_t i = 0; i < count; ++i) sum += static_cast<unsigned char>(bytes[i]);
+  return sum;
+}
+
+Header make_header(std::string_view name, std::uint64_t size, char type) {
+  static const Header kCommon = common_header();
+  static const unsigned kCommonSum = sum_of(kCommon.data(), kCommon.size());
+  Header h = kCommon;
+  unsigned sum = kCommonSum + static_cast<unsigned char>(type);
+  if (name.size() > kNameBytes) {
+    if (const std::size_t cut = prefix_length(name); cut != std::string_view::npos) {
+      std::memcpy(h.data() + 345, name.data(), cut);
+      sum += sum_of(name.data(), cut);
+      name.remove_prefix(cut + 1);
+    }
+  }
+  const std::size_t kept = std::min(name.size(), kNameBytes);
+  std::memcpy(h.data(), name.data(), kept);
+  put_octal(h.data() + 124, 11, size < kOctalSizeLimit ? size : 0);
+  h[156] = type;
+  sum += sum_of(name.data(), kept) + sum_of(h.data() + 124, 11) - 11u * '0';
   put_octal(h.data() + 148, 6, sum);
   h[154] = '\0';
   return h;
@@ -86,10 +103,12 @@ Status check_name(std::string_view name) {
   if (name.size() > kTarNameLimit) return refuse("name longer than 4096 bytes");
   if (name.find('\0') != std::string_view::npos) return refuse("NUL byte in the name");
   if (name.front() == '/') return refuse("absolute name");
-  for (std::string_view part : split(name, '/')) {
+  for (std::string_view left = name;;) {
+    const std::string_view part = left.substr(0, left.find('/'));
     if (part.empty() || part == "." || part == "..") return refuse("empty, '.' or '..' part in the name");
+    if (part.size() == left.size()) return {};
+    left.remove_prefix(part.size() + 1);
   }
-  return {};
 }
 
 }  // namespace

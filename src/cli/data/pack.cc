@@ -1,4 +1,4 @@
-// `stoker data pack DIR OUT`: docs/commands/data-pack.md
+// `stoker data pack SOURCE OUT`: docs/commands/data-pack.md
 #include "data/pack/pack.h"
 
 #include <algorithm>
@@ -18,12 +18,19 @@ struct Options {
   std::string source;
   std::string out;
   std::string layout = "images";
-  std::string order = "shuffled";
+  std::string order = "shuffle";
   std::string check = "scan";
+  std::string labels = "index";
+  std::string jpeg = "keep";
   std::string most_left_out = "1%";
+  std::string split;
+  std::string readers;
+  std::string part;
   std::optional<ByteCount> shard_size;
   std::optional<std::int64_t> shards;
+  std::optional<std::int64_t> seed;
   std::optional<std::int64_t> threads;
+  std::optional<std::int64_t> metadata_rate;
   bool is_strict = false;
 };
 
@@ -35,12 +42,16 @@ Result<std::size_t> choice(std::string_view option, std::string_view word,
   return invalid("data pack: {}: unknown value '{}'{}", option, printable(word), suggestion(word, choices));
 }
 
-Result<double> percent(std::string_view text) {
+// "12.5%", or "0.125" where a plain share is allowed.
+std::optional<double> percent(std::string_view text) {
   double value = 0;
-  if (text.ends_with('%') && parse_number(trim(text.substr(0, text.size() - 1)), &value) && value >= 0 &&
-      value <= 100) {
-    return value;
-  }
+  if (!text.ends_with('%') || !parse_number(trim(text.substr(0, text.size() - 1)), &value))
+    return std::nullopt;
+  return value >= 0 && value <= 100 ? std::optional(value) : std::nullopt;
+}
+
+Result<double> most_left_out(std::string_view text) {
+  if (const std::optional<double> value = percent(text)) return *value;
   return invalid("data pack: --most-left-out: '{}' is not a percentage (as in 1% or 0.5%)", printable(text));
 }
 
@@ -49,29 +60,117 @@ Status in_range(std::string_view option, std::optional<std::int64_t> value, std:
   return invalid("data pack: {}: {} is not between 1 and {}", option, *value, most);
 }
 
-Result<data::PackOptions> to_pack_options(const Options& o) {
+// "train=90%,val=10%"
+Result<std::vector<data::SplitShare>> split_shares(std::string_view text) {
+  std::vector<data::SplitShare> shares;
+  if (text.empty()) return shares;
+  double sum = 0;
+  for (std::string_view part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string_view name = trim(part.substr(0, equals));
+    const std::string_view number = equals == std::string_view::npos ? "" : trim(part.substr(equals + 1));
+    double share = 0;
+    const bool is_share = parse_number(number, &share) && share >= 0 && share <= 1;
+    const std::optional<double> hundredths = percent(number);
+    const bool is_name = !name.empty() && name.find_first_not_of(
+                                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                              "0123456789_-") == std::string_view::npos;
+    if (!is_name || (!is_share && !hundredths)) {
+      return invalid("data pack: --split: '{}' is not NAME=SHARE (as in train=90%,val=10%)", printable(part));
+    }
+    for (const data::SplitShare& other : shares) {
+      if (other.name == name) return invalid("data pack: --split: '{}' is there twice", name);
+    }
+    shares.push_back({std::string(name), hundredths ? *hundredths / 100 : share});
+    sum += shares.back().share;
+  }
+  if (sum < 0.999999 || sum > 1.000001) {
+    return invalid("data pack: --split: the shares add up to {:.4g} %, not to 100 %", 100 * sum);
+  }
+  return shares;
+}
+
+// "ranks=64,workers=8"
+Result<std::optional<data::ReadersWanted>> readers(std::string_view text) {
+  if (text.empty()) return std::optional<data::ReadersWanted>();
+  data::ReadersWanted wanted;
+  for (std::string_view part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string_view name = trim(part.substr(0, equals));
+    std::int64_t number = 0;
+    const bool is_number =
+        equals != std::string_view::npos && parse_number(trim(part.substr(equals + 1)), &number);
+    if (!is_number || number < 1 || number > 999'999 || (name != "ranks" && name != "workers")) {
+      return invalid("data pack: --for: '{}' is neither ranks=N nor workers=N", printable(part));
+    }
+    (name == "ranks" ? wanted.ranks : wanted.workers) = static_cast<std::uint32_t>(number);
+  }
+  if (wanted.readers() > 999'999)
+    return invalid("data pack: --for: {} readers, at most 999999", wanted.readers());
+  return std::optional(wanted);
+}
+
+// "2/8"
+Result<std::optional<data::PackPart>> part_of(std::string_view text) {
+  if (text.empty()) return std::optional<data::PackPart>();
+  const std::size_t slash = text.find('/');
+  std::int64_t number = 0;
+  std::int64_t of = 0;
+  if (slash == std::string_view::npos || !parse_number(text.substr(0, slash), &number) ||
+      !parse_number(text.substr(slash + 1), &of) || number < 1 || of < number || of > 9999) {
+    return invalid("data pack: --part: '{}' is not I/N with I from 1 to N (as in 2/8)", printable(text));
+  }
+  return std::optional(
+      data::PackPart{.number = static_cast<std::uint32_t>(number), .of = static_cast<std::uint32_t>(of)});
+}
+
+Result<data::SourceOptions> to_source_options(const Options& o) {
   constexpr std::array<std::string_view, 2> kLayouts = {"images", "files"};
-  constexpr std::array<std::string_view, 2> kOrders = {"shuffled", "sorted"};
-  constexpr std::array<std::string_view, 2> kChecks = {"scan", "decode"};
   OK_OR_RETURN(layout, choice("--layout", o.layout, kLayouts));
+  OK_OR_RETURN(splits, split_shares(o.split));
+  RETURN_IF_ERROR(in_range("-j,--jobs", o.threads, 256));
+  RETURN_IF_ERROR(in_range("--metadata-rate", o.metadata_rate, 100'000'000));
+  if (o.seed && *o.seed < 0) return invalid("data pack: --seed: {} is negative", *o.seed);
+  const auto cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
+  return data::SourceOptions{.where = o.source,
+                             .layout = static_cast<data::SourceLayout>(layout),
+                             .splits = splits,
+                             .seed = static_cast<std::uint64_t>(o.seed.value_or(0)),
+                             .threads = o.threads ? static_cast<int>(*o.threads) : cores,
+                             .metadata_per_s = static_cast<double>(o.metadata_rate.value_or(0))};
+}
+
+Result<data::PackOptions> to_pack_options(const Options& o) {
+  constexpr std::array<std::string_view, 3> kOrders = {"shuffle", "source", "stratified"};
+  constexpr std::array<std::string_view, 2> kChecks = {"scan", "decode"};
+  constexpr std::array<std::string_view, 3> kLabels = {"index", "cls", "json"};
+  constexpr std::array<std::string_view, 3> kJpeg = {"keep", "baseline", "restart"};
+  OK_OR_RETURN(source, to_source_options(o));
   OK_OR_RETURN(order, choice("--order", o.order, kOrders));
   OK_OR_RETURN(check, choice("--check", o.check, kChecks));
-  OK_OR_RETURN(most, percent(o.most_left_out));
-  RETURN_IF_ERROR(in_range("-j,--jobs", o.threads, 256));
+  OK_OR_RETURN(labels, choice("--labels", o.labels, kLabels));
+  OK_OR_RETURN(jpeg, choice("--jpeg", o.jpeg, kJpeg));
+  OK_OR_RETURN(most, most_left_out(o.most_left_out));
+  OK_OR_RETURN(wanted, readers(o.readers));
+  OK_OR_RETURN(part, part_of(o.part));
   RETURN_IF_ERROR(in_range("--shards", o.shards, 999'999));
   if (o.shards && o.shard_size) return invalid("data pack: --shards and --shard-size: give one of them");
   if (o.shard_size && o.shard_size->value == 0)
     return invalid("data pack: --shard-size: 0 bytes hold no sample");
-  const auto cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
-  return data::PackOptions{.source = o.source,
+  return data::PackOptions{.source = source,
                            .out = o.out,
-                           .layout = static_cast<data::SourceLayout>(layout),
                            .order = static_cast<data::SampleOrder>(order),
                            .check = static_cast<data::ImageCheck>(check),
-                           .sizing = {.shards = o.shards, .shard_size = o.shard_size},
+                           .labels = static_cast<data::LabelMembers>(labels),
+                           .jpeg = static_cast<data::JpegMode>(jpeg),
+                           .sizing = {.shards = o.shards,
+                                      .shard_size = o.shard_size,
+                                      .readers = wanted,
+                                      .is_text = source.layout == data::SourceLayout::files},
                            .is_strict = o.is_strict,
                            .most_left_out_percent = most,
-                           .threads = o.threads ? static_cast<int>(*o.threads) : cores};
+                           .threads = source.threads,
+                           .part = part};
 }
 
 std::string plural(std::uint64_t count, std::string_view one, std::string_view many) {
@@ -85,8 +184,8 @@ std::string shards_text(const data::SplitSizing& sizing) {
 
 void print_plan(const data::PackPlan& plan, Output& out) {
   const data::Source& source = plan.source;
-  std::string what = format("packing {}: {}", printable(plan.options.source.string()),
-                            plural(source.files, "file", "files"));
+  std::string what =
+      format("packing {}: {}", printable(plan.outline.source), plural(source.files, "file", "files"));
   if (!source.classes.empty()) what += format(" in {}", plural(source.classes.size(), "class", "classes"));
   what += format(", {}", rounded({source.bytes}));
   if (plan.sizing.size() == 1) {
@@ -149,29 +248,63 @@ std::string to_json(const data::PackPlan& plan, const data::PackSummary& summary
   return json.dump();
 }
 
-}  // namespace
-
-int data_pack(std::span<const std::string> words, Output& out) {
-  Options o;
-  Arguments arguments("data pack",
-                      "Turns a folder of images into a dataset: tar shards, an index and a manifest.");
-  arguments.positional("DIR", &o.source,
-                       "a folder per class, or train/, val/ and test/ with a folder per class");
+void declare(Arguments& arguments, Options& o) {
+  arguments.positional(
+      "SOURCE", &o.source,
+      "a folder (one folder per class, perhaps in train/, val/, test/), a tar or zip archive, "
+      "a list (.csv, .tsv), or - for paths on standard input");
   arguments.positional("OUT", &o.out,
                        "the dataset's folder: new or empty, or one where packing was interrupted");
+  arguments.option("--split", &o.split, "NAME=SHARE,...",
+                   "divides the samples, class by class: train=90%,val=10%");
+  arguments.option("--for", &o.readers, "ranks=N,workers=N",
+                   "the job that will read: each reader gets its own shards");
   arguments.option("--shard-size", &o.shard_size, "SIZE",
                    "about how large a shard becomes (default: chosen, and why)");
   arguments.option("--shards", &o.shards, "N", "how many shards each split gets");
-  arguments.option("-j,--jobs", &o.threads, "N",
-                   "threads; the result is the same for any (default: the cores)");
+  arguments.option(
+      "--order", &o.order, "KIND",
+      "shuffle: classes mixed in every shard; stratified: evenly; source: by name, or as listed");
+  arguments.option("--seed", &o.seed, "N", "of --order and --split");
+  arguments.option("--labels", &o.labels, "KIND",
+                   "index: only there; cls, json: also as members, for readers that know no index");
+  arguments.option("--jpeg", &o.jpeg, "KIND",
+                   "keep; baseline: progressive ones turned; restart: restart markers; pixels never change");
   arguments.option("--layout", &o.layout, "KIND",
                    "images: one per sample, with the files of its basename; files: any files, by basename");
-  arguments.option("--order", &o.order, "KIND", "shuffled: classes mixed in every shard; sorted: by name");
   arguments.option("--check", &o.check, "KIND", "scan: each image's structure; decode: every pixel too");
   arguments.flag("--strict", &o.is_strict, "a file that must be left out is an error");
   arguments.option("--most-left-out", &o.most_left_out, "PERCENT",
                    "more files left out than this are an error");
+  arguments.option("-j,--jobs", &o.threads, "N",
+                   "threads; the result is the same for any (default: the cores)");
+  arguments.option("--metadata-rate", &o.metadata_rate, "N",
+                   "files looked at or opened in a second, at most");
+  arguments.option("--part", &o.part, "I/N", "one of N processes on any hosts; then: stoker data merge OUT");
   arguments.example("stoker data pack photos/ photos-s");
+  arguments.example("stoker data pack photos/ photos-s --split train=90%,val=10% --labels cls");
+}
+
+void print_part(const data::PackPlan& plan, const data::PackSummary& summary, Output& out) {
+  const std::string name = printable(plan.options.out.string());
+  out.line("{}: part {}/{}: {} of {} shards are packed", name, plan.options.part->number,
+           plan.options.part->of, grouped(summary.shards_done), grouped(plan.shards.size()));
+  out.line("  next, when all parts are: stoker data merge {}", shell_quote(plan.options.out.string()));
+  const nlohmann::ordered_json json = {{"dataset", name},
+                                       {"part", plan.options.part->number},
+                                       {"parts", plan.options.part->of},
+                                       {"shards_done", summary.shards_done},
+                                       {"shards", plan.shards.size()},
+                                       {"shards_done_before", summary.shards_kept}};
+  out.json(json.dump());
+}
+
+}  // namespace
+
+int data_pack(std::span<const std::string> words, Output& out) {
+  Options o;
+  Arguments arguments("data pack", "Turns images into a dataset: tar shards, an index and a manifest.");
+  declare(arguments, o);
   if (const auto code = arguments.parse(words, out)) return *code;
 
   const Result<data::PackOptions> options = to_pack_options(o);
@@ -184,6 +317,10 @@ int data_pack(std::span<const std::string> words, Output& out) {
   const Result<data::PackSummary> summary = data::run_pack(*plan, *progress);
   progress.reset();
   if (!summary.ok()) return out.fail(summary.error());
+  if (options->part && summary->manifest.version.empty()) {
+    print_part(*plan, *summary, out);
+    return exit_code::kOk;
+  }
   print_summary(*plan, *summary, out);
   out.json(to_json(*plan, *summary));
   return exit_code::kOk;

@@ -1,6 +1,9 @@
 #include "data/pack/image_check.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
 
 #include <isa-l/crc.h>
 
@@ -12,7 +15,15 @@ namespace stoker::data {
 namespace {
 
 ImageVerdict bad(std::string_view reason, std::string detail = {}) {
-  return {.is_good = false, .info = {}, .reason = std::string(reason), .detail = std::move(detail)};
+  return {.is_good = false,
+          .info = {},
+          .channels = {},
+          .reason = std::string(reason),
+          .detail = std::move(detail)};
+}
+
+ImageVerdict good(const ImageInfo& info) {
+  return {.is_good = true, .info = info, .channels = {}, .reason = {}, .detail = {}};
 }
 
 unsigned at(std::span<const std::byte> bytes, std::size_t i) { return static_cast<unsigned>(bytes[i]); }
@@ -50,9 +61,77 @@ std::size_t end_of_scan(std::span<const std::byte> bytes, std::size_t i) {
   return bytes.size();
 }
 
+// The header of a JPEG as nearly all are: 8 bits, Huffman, one frame before its first scan, tables whose
+// lengths fit. Nothing for any other, which libjpeg then judges.
+class PlainHeader {
+ public:
+  // `segment` is what follows the marker, its length field first.
+  void add(unsigned marker, std::span<const std::byte> segment) {
+    if (marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC) {
+      take_frame(marker, segment);
+    } else if (marker == 0xC4) {
+      is_plain_ = is_plain_ && huffman_fits(segment);
+    } else if (marker == 0xDB) {
+      is_plain_ = is_plain_ && quantization_fits(segment);
+    } else if (marker == 0xCC || marker == 0xDC || marker == 0xDE) {
+      is_plain_ = false;  // arithmetic coding, number of lines, hierarchical
+    } else if (marker == 0xDA) {
+      is_plain_ = is_plain_ && frames_ == 1;
+    }
+  }
+  std::optional<ImageInfo> info() const {
+    return is_plain_ && frames_ == 1 ? std::optional(info_) : std::nullopt;
+  }
+
+ private:
+  void take_frame(unsigned marker, std::span<const std::byte> segment) {
+    constexpr std::uint64_t kMostPixels = DecodeLimits{}.pixels;
+    is_plain_ = is_plain_ && marker <= 0xC2 && ++frames_ == 1 && segment.size() >= 8 && at(segment, 2) == 8;
+    if (!is_plain_) return;
+    const unsigned components = at(segment, 7);
+    info_ = {.kind = ImageKind::jpeg,
+             .width = static_cast<std::uint32_t>(big_endian_16(segment, 5)),
+             .height = static_cast<std::uint32_t>(big_endian_16(segment, 3)),
+             .channels = components,
+             .progressive = marker == 0xC2};
+    is_plain_ = (components == 1 || components == 3) && segment.size() == 8 + 3 * components &&
+                info_.width > 0 && info_.height > 0 &&
+                std::uint64_t{info_.width} * info_.height <= kMostPixels;
+    for (unsigned c = 0; is_plain_ && c < components; ++c) {
+      const unsigned sampling = at(segment, 9 + 3 * c);
+      is_plain_ = (sampling & 15) >= 1 && (sampling & 15) <= 4 && sampling >> 4 >= 1 && sampling >> 4 <= 4;
+    }
+  }
+
+  static bool huffman_fits(std::span<const std::byte> segment) {
+    std::size_t i = 2;
+    while (i + 17 <= segment.size()) {
+      std::size_t codes = 0;
+      for (std::size_t length = 1; length <= 16; ++length) codes += at(segment, i + length);
+      if (codes > 256 || (at(segment, i) & ~0x13u) != 0) return false;
+      i += 17 + codes;
+    }
+    return i == segment.size();
+  }
+
+  static bool quantization_fits(std::span<const std::byte> segment) {
+    std::size_t i = 2;
+    while (i < segment.size()) {
+      const unsigned table = at(segment, i);
+      if ((table & 15) > 3 || table >> 4 > 1) return false;
+      i += 1 + (table >> 4 == 0 ? 64u : 128u);
+    }
+    return i == segment.size();
+  }
+
+  bool is_plain_ = true;
+  int frames_ = 0;
+  ImageInfo info_;
+};
+
 // Walks marker by marker to the end of the image (EOI). What follows it is no business of ours: cameras put
 // previews there.
-ImageVerdict scan_jpeg(std::span<const std::byte> bytes, const ImageInfo& info) {
+ImageVerdict scan_jpeg(std::span<const std::byte> bytes, PlainHeader& header) {
   bool has_scan = false;
   std::size_t i = 2;
   for (;;) {
@@ -69,13 +148,14 @@ ImageVerdict scan_jpeg(std::span<const std::byte> bytes, const ImageInfo& info) 
     const std::size_t length = big_endian_16(bytes, i);
     if (length < 2) return bad("broken", format("JPEG segment of length {} at byte {}", length, i));
     if (length > bytes.size() - i) return bad("truncated", "JPEG ends inside a segment");
+    if (!has_scan) header.add(marker, bytes.subspan(i, length));
     i += length;
     if (marker != 0xDA) continue;
     has_scan = true;
     i = end_of_scan(bytes, i);
   }
   if (!has_scan) return bad("broken", "JPEG without image data");
-  return {.is_good = true, .info = info, .reason = {}, .detail = {}};
+  return good({.kind = ImageKind::jpeg});
 }
 
 ImageVerdict scan_png(std::span<const std::byte> bytes, const ImageInfo& info) {
@@ -93,7 +173,7 @@ ImageVerdict scan_png(std::span<const std::byte> bytes, const ImageInfo& info) {
     if (std::memcmp(covered.data(), "IEND", 4) == 0) break;
     i += length + kAround;
   }
-  return {.is_good = true, .info = info, .reason = {}, .detail = {}};
+  return good(info);
 }
 
 ImageVerdict scan_webp(std::span<const std::byte> bytes, const ImageInfo& info) {
@@ -101,7 +181,7 @@ ImageVerdict scan_webp(std::span<const std::byte> bytes, const ImageInfo& info) 
   if (length + 8 > bytes.size()) {
     return bad("truncated", format("WebP of {} bytes, its header says {}", bytes.size(), length + 8));
   }
-  return {.is_good = true, .info = info, .reason = {}, .detail = {}};
+  return good(info);
 }
 
 // The word for an error of the decoders, which know truncation only in their text.
@@ -115,18 +195,51 @@ ImageVerdict scan_image(std::span<const std::byte> bytes) {
   if (bytes.empty()) return bad("empty");
   const Result<ImageKind> kind = image_kind(bytes);
   if (!kind.ok()) return bad("not an image");
-  const Result<ImageInfo> info = inspect_image(bytes);
-  // A header that is cut off is told from a damaged one by walking the file.
-  const ImageInfo found = info.ok() ? *info : ImageInfo{.kind = *kind};
   ImageVerdict verdict;
-  if (*kind == ImageKind::jpeg) verdict = scan_jpeg(bytes, found);
+  if (*kind == ImageKind::jpeg) {
+    PlainHeader header;
+    verdict = scan_jpeg(bytes, header);
+    if (!verdict.is_good) return verdict;
+    if (const std::optional<ImageInfo> info = header.info()) return good(*info);
+  }
+  // A header that is cut off is told from a damaged one by walking the file.
+  const Result<ImageInfo> info = inspect_image(bytes);
+  const ImageInfo found = info.ok() ? *info : ImageInfo{.kind = *kind};
   if (*kind == ImageKind::png)
     verdict = bytes.size() < 8 ? bad("truncated", "PNG without its end chunk") : scan_png(bytes, found);
   if (*kind == ImageKind::webp) verdict = bytes.size() < 12 ? bad("truncated") : scan_webp(bytes, found);
   if (verdict.is_good && !info.ok())
     return bad(reason_of(info.status()), std::string(info.status().message()));
-  return verdict;
+  return *kind == ImageKind::jpeg && verdict.is_good ? good(found) : verdict;
 }
+
+namespace {
+
+formats::ChannelSums sums_of(const Image& image) {
+  formats::ChannelSums sums;
+  const std::size_t pixels = std::size_t{image.width} * image.height;
+  constexpr std::size_t kAtOnce = 32768;  // squares of so many bytes fit 32 bits
+  for (std::size_t begin = 0; begin < pixels; begin += kAtOnce) {
+    const std::size_t end = std::min(pixels, begin + kAtOnce);
+    std::array<std::uint32_t, 3> sum{};
+    std::array<std::uint32_t, 3> square{};
+    for (std::size_t i = begin; i < end; ++i) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        const std::uint32_t value = image.pixels[3 * i + c];
+        sum[c] += value;
+        square[c] += value * value;
+      }
+    }
+    for (std::size_t c = 0; c < 3; ++c) {
+      sums.sum[c] += sum[c];
+      sums.square_sum[c] += square[c];
+    }
+  }
+  sums.pixels = pixels;
+  return sums;
+}
+
+}  // namespace
 
 ImageVerdict decode_check(std::span<const std::byte> bytes) {
   ImageVerdict verdict = scan_image(bytes);
@@ -135,6 +248,7 @@ ImageVerdict decode_check(std::span<const std::byte> bytes) {
   if (Status status = decode_image(bytes, pixels); !status.ok()) {
     return bad(reason_of(status), std::string(status.message()));
   }
+  verdict.channels = sums_of(pixels);
   return verdict;
 }
 

@@ -13,8 +13,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kCrcDigits = 8;
 
 Json images_json(const formats::ImageStatistics& i) {
-  return {i.images,    i.progressive, i.grayscale,  i.cmyk,  i.width_min,
-          i.width_max, i.height_min,  i.height_max, i.pixels};
+  return {i.images,       i.progressive,        i.grayscale,  i.cmyk,       i.alpha,  i.misnamed,
+          i.width_min,    i.width_max,          i.height_min, i.height_max, i.pixels, i.channels.pixels,
+          i.channels.sum, i.channels.square_sum};
 }
 
 formats::ImageStatistics images_of(const Json& json) {
@@ -22,11 +23,14 @@ formats::ImageStatistics images_of(const Json& json) {
           .progressive = json.at(1),
           .grayscale = json.at(2),
           .cmyk = json.at(3),
-          .width_min = json.at(4),
-          .width_max = json.at(5),
-          .height_min = json.at(6),
-          .height_max = json.at(7),
-          .pixels = json.at(8)};
+          .alpha = json.at(4),
+          .misnamed = json.at(5),
+          .width_min = json.at(6),
+          .width_max = json.at(7),
+          .height_min = json.at(8),
+          .height_max = json.at(9),
+          .pixels = json.at(10),
+          .channels = {.pixels = json.at(11), .sum = json.at(12), .square_sum = json.at(13)}};
 }
 
 // Throws nlohmann's exceptions for a document of another shape; the CRC held, so only another version wrote

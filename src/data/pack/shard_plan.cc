@@ -2,14 +2,19 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
+#include "data/pack/pack.h"
+#include "data/pack/source/order_hash.h"
 #include "format/tar.h"
 
 namespace stoker::data {
 
 namespace {
 
-constexpr std::uint64_t kPreferredBytes = 1'000'000'000;
-constexpr std::uint64_t kSmallestBytes = 4u << 20;  // one hash block
+constexpr std::uint64_t kImageBytes = 1'000'000'000;  // the field's advice: 256 MB to 2 GB
+constexpr std::uint64_t kTextBytes = 4'000'000'000;   // 1 to 10 GB
+constexpr std::uint64_t kSmallestBytes = 4u << 20;    // one hash block
 constexpr std::uint64_t kReaders = 8;
 constexpr std::uint64_t kMostShards = 10'000;
 
@@ -17,44 +22,67 @@ std::uint64_t pieces(std::uint64_t bytes, std::uint64_t piece) {
   return std::max<std::uint64_t>(1, (bytes + piece - 1) / piece);
 }
 
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
+// A whole number of shards for each reader, so that all read the same amount.
+Status give_readers(std::string_view subject, const ReadersWanted& wanted, SplitSizing& sizing) {
+  const std::uint64_t readers = wanted.readers();
+  const std::string whose = format("{} ranks x {} workers", wanted.ranks, wanted.workers);
+  if (sizing.samples < readers) {
+    Status status = invalid("{}: {} samples cannot give {} readers a shard each (--for ranks={},workers={})",
+                            subject, sizing.samples, readers, wanted.ranks, wanted.workers);
+    const std::uint64_t workers = sizing.samples / wanted.ranks;
+    if (workers == 0) return status;
+    return std::move(status).cure("--for ranks={},workers={}", wanted.ranks, workers);
+  }
+  const std::uint64_t each = (sizing.shards + readers - 1) / readers;
+  if (each * readers <= sizing.samples) {
+    sizing.shards = each * readers;
+    sizing.reason = each == 1 ? format("{}: one for each", whose) : format("{}: {} for each", whose, each);
+  } else {
+    sizing.shards = sizing.samples;
+    sizing.reason = "one per sample, there are no more";
+  }
+  return {};
 }
 
-// FNV-1a and a finisher: spreads keys evenly, needs no secret and never changes.
-std::uint64_t spread(std::string_view key) {
-  std::uint64_t hash = 0xCBF29CE484222325u;
-  for (char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return mix(hash);
+void choose(const ShardSizing& wanted, SplitSizing& sizing) {
+  sizing.shards = pieces(sizing.bytes, wanted.is_text ? kTextBytes : kImageBytes);
+  sizing.reason = wanted.is_text ? "about 4 GB each: read front to back, few files"
+                                 : "about 1 GB each: long reads, few files";
+  if (sizing.shards > kMostShards) {
+    sizing.shards = kMostShards;
+    sizing.reason = "more than 10 000 files would be slow to list";
+  } else if (sizing.shards < kReaders && !wanted.readers) {
+    sizing.shards = kReaders;
+    sizing.reason = "fewer than 8 would starve 8 readers";
+  }
+  if (wanted.readers) return;
+  const std::uint64_t most = std::max<std::uint64_t>(1, sizing.bytes / kSmallestBytes);
+  if (sizing.shards > most) {
+    sizing.shards = most;
+    sizing.reason = "smaller ones than 4 MiB would not be worth a file";
+  }
 }
 
 }  // namespace
 
-SplitSizing size_split(std::uint64_t samples, std::uint64_t bytes, const ShardSizing& wanted) {
+Result<SplitSizing> size_split(std::string_view subject, std::uint64_t samples, std::uint64_t bytes,
+                               const ShardSizing& wanted) {
   SplitSizing sizing{.files = 0, .samples = samples, .bytes = bytes, .shards = 1, .reason = {}};
   if (wanted.shards) {
     sizing.shards = static_cast<std::uint64_t>(*wanted.shards);
     sizing.reason = "as --shards says";
+    if (wanted.readers && sizing.shards < wanted.readers->readers()) {
+      return invalid("{}: {} shards are fewer than {} readers (--shards, --for ranks={},workers={})", subject,
+                     sizing.shards, wanted.readers->readers(), wanted.readers->ranks,
+                     wanted.readers->workers);
+    }
   } else if (wanted.shard_size) {
     sizing.shards = pieces(bytes, std::max<std::uint64_t>(1, wanted.shard_size->value));
     sizing.reason = "as --shard-size says";
   } else {
-    sizing.shards = pieces(bytes, kPreferredBytes);
-    sizing.reason = "about 1 GB each: long reads, few files";
-    if (sizing.shards > kMostShards) {
-      sizing.shards = kMostShards;
-      sizing.reason = "more than 10 000 files would be slow to list";
-    } else if (sizing.shards < kReaders) {
-      sizing.shards = kReaders;
-      sizing.reason = "fewer than 8 would starve 8 readers";
-    }
-    if (const std::uint64_t most = std::max<std::uint64_t>(1, bytes / kSmallestBytes); sizing.shards > most) {
-      sizing.shards = most;
-      sizing.reason = "smaller ones than 4 MiB would not be worth a file";
-    }
+    choose(wanted, sizing);
   }
+  if (wanted.readers && !wanted.shards) RETURN_IF_ERROR(give_readers(subject, *wanted.readers, sizing));
   if (sizing.shards > samples) {
     sizing.shards = std::max<std::uint64_t>(1, samples);
     sizing.reason = "one per sample, there are no more";
@@ -62,42 +90,92 @@ SplitSizing size_split(std::uint64_t samples, std::uint64_t bytes, const ShardSi
   return sizing;
 }
 
-std::uint64_t archive_bytes(const Source& source, const SourceSample& sample) {
-  const std::string key = source.key(sample);
-  std::uint64_t bytes = 0;
-  bool has_label_file = false;
-  for (std::uint32_t i = 0; i < sample.files; ++i) {
-    const SourceFile& file = source.file(sample, i);
-    const std::string extension = extension_of(file.name);
-    has_label_file = has_label_file || extension == "cls";
-    bytes += formats::tar_member_bytes(format("{}.{}", key, extension), file.bytes);
-  }
-  const bool writes_label = !has_label_file && source.folders[sample.folder].label >= 0;
-  return bytes + (writes_label ? formats::tar_member_bytes(key + ".cls", 1) : 0);
+std::string label_json(const std::vector<std::string>& classes, std::int64_t label) {
+  nlohmann::ordered_json json = {{"label", label}};
+  if (static_cast<std::size_t>(label) < classes.size())
+    json["class"] = classes[static_cast<std::size_t>(label)];
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::vector<ShardSpec> deal(const Source& source, std::uint32_t split, std::uint64_t shards,
-                            SampleOrder order) {
-  std::vector<SourceSample> samples = source.samples[split];
-  if (order == SampleOrder::shuffled) {
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> ranked;  // position breaks ties
-    ranked.reserve(samples.size());
-    for (std::uint32_t i = 0; i < samples.size(); ++i) ranked.emplace_back(spread(source.key(samples[i])), i);
-    std::sort(ranked.begin(), ranked.end());
-    std::vector<SourceSample> shuffled;
-    shuffled.reserve(samples.size());
-    for (const auto& [hash, i] : ranked) shuffled.push_back(samples[i]);
-    samples = std::move(shuffled);
+std::uint64_t archive_bytes(const Source& source, const SourceSample& sample, LabelMembers labels) {
+  const std::size_t folder = source.folders[sample.folder].member.size() + 1;
+  std::uint64_t bytes = 0;
+  bool has_label = sample.label >= 0;
+  for (std::uint32_t i = 0; i < sample.files; ++i) {
+    const SourceFile& file = source.file(sample, i);
+    if (source.has_label_files && extension_of(file.name) == "cls") {
+      has_label = true;
+      continue;
+    }
+    if (folder + file.name.size() <= formats::kTarPlainName) {
+      bytes += formats::kTarBlock +
+               (file.bytes + formats::kTarBlock - 1) / formats::kTarBlock * formats::kTarBlock;
+    } else {
+      bytes +=
+          formats::tar_member_bytes(format("{}.{}", source.key(sample), extension_of(file.name)), file.bytes);
+    }
   }
+  const bool writes_label = has_label && labels != LabelMembers::index;
+  return bytes + (writes_label ? formats::tar_member_bytes(source.key(sample) + ".json", 1) : 0);
+}
+
+namespace {
+
+// Positions of the samples in the wanted order.
+std::vector<std::uint32_t> arrange(const Source& source, const std::vector<SourceSample>& samples,
+                                   Dealing how) {
+  struct Placed {
+    double at = 0;  // how far into its class; 0 where classes do not matter
+    std::uint64_t hash = 0;
+    std::uint32_t sample = 0;
+    auto operator<=>(const Placed&) const = default;
+  };
+  std::vector<Placed> placed;
+  placed.reserve(samples.size());
+  for (std::uint32_t i = 0; i < samples.size(); ++i)
+    placed.push_back({0, order_hash(source, samples[i], how.seed), i});
+  if (how.order == SampleOrder::stratified) {
+    std::sort(placed.begin(), placed.end(), [&](const Placed& a, const Placed& b) {
+      const std::int32_t one = samples[a.sample].label;
+      const std::int32_t two = samples[b.sample].label;
+      return one != two ? one < two : a < b;
+    });
+    for (std::size_t begin = 0; begin < placed.size();) {
+      std::size_t end = begin;
+      while (end < placed.size() && samples[placed[end].sample].label == samples[placed[begin].sample].label)
+        ++end;
+      for (std::size_t i = begin; i < end; ++i) {
+        placed[i].at = (static_cast<double>(i - begin) + 0.5) / static_cast<double>(end - begin);
+      }
+      begin = end;
+    }
+  }
+  std::sort(placed.begin(), placed.end());
+  std::vector<std::uint32_t> order;
+  order.reserve(placed.size());
+  for (const Placed& p : placed) order.push_back(p.sample);
+  return order;
+}
+
+}  // namespace
+
+std::vector<ShardSpec> deal(const Source& source, std::uint32_t split, std::uint64_t shards, Dealing how) {
+  const std::vector<SourceSample>& samples = source.samples[split];
+  std::vector<std::uint32_t> order;
+  if (how.order != SampleOrder::source) order = arrange(source, samples, how);
   std::vector<ShardSpec> dealt;
   for (std::uint64_t s = 0; s < shards; ++s) {
-    const auto begin = samples.begin() + static_cast<std::ptrdiff_t>(s * samples.size() / shards);
-    const auto end = samples.begin() + static_cast<std::ptrdiff_t>((s + 1) * samples.size() / shards);
+    const std::size_t begin = s * samples.size() / shards;
+    const std::size_t end = (s + 1) * samples.size() / shards;
     ShardSpec& spec = dealt.emplace_back();
     spec.file = format("{}-{:06}.tar", source.splits[split], s);
     spec.split = split;
-    spec.samples.assign(begin, end);
-    for (const SourceSample& sample : spec.samples) spec.files += sample.files;
+    spec.samples.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      const SourceSample& sample = samples[order.empty() ? i : order[i]];
+      spec.samples.push_back(sample);
+      spec.files += sample.files;
+    }
   }
   return dealt;
 }

@@ -14,15 +14,27 @@
 
 namespace stoker::data {
 
+enum class LabelMembers;
+
 enum class SampleOrder {
-  shuffled,  ///< by a hash of the key: each shard holds a fair mix of classes
-  sorted,    ///< by folder and name
+  shuffle,     ///< by a hash of key and seed: each shard holds a fair mix of classes
+  source,      ///< by folder and name, or as the list has them
+  stratified,  ///< shuffled, and every stretch has the same share of each class
 };
 
-/// What the user wants; at most one is set.
+/// The job that will read the shards.
+struct ReadersWanted {
+  std::uint32_t ranks = 1;
+  std::uint32_t workers = 1;  ///< per rank
+  std::uint64_t readers() const { return std::uint64_t{ranks} * workers; }
+};
+
+/// What the user wants; at most one of `shards` and `shard_size` is set.
 struct ShardSizing {
   std::optional<std::int64_t> shards;  ///< per split
   std::optional<ByteCount> shard_size;
+  std::optional<ReadersWanted> readers;  ///< never fewer shards than these
+  bool is_text = false;                  ///< read front to back rather than picked from: larger shards
 };
 
 /// The shards of one split.
@@ -34,8 +46,10 @@ struct SplitSizing {
   std::string reason;  ///< "fewer than 8 would starve 8 readers"
 };
 
-/// Decides the number of shards for `samples` samples that take `bytes`.
-SplitSizing size_split(std::uint64_t samples, std::uint64_t bytes, const ShardSizing& wanted);
+/// Decides the number of shards for `samples` samples that take `bytes`. Invalid, starting with `subject`,
+/// where the wanted readers cannot have a shard each.
+Result<SplitSizing> size_split(std::string_view subject, std::uint64_t samples, std::uint64_t bytes,
+                               const ShardSizing& wanted);
 
 /// One shard to be written.
 struct ShardSpec {
@@ -45,11 +59,18 @@ struct ShardSpec {
   std::uint64_t files = 0;
 };
 
+struct Dealing {
+  SampleOrder order = SampleOrder::shuffle;
+  std::uint64_t seed = 0;
+};
+
 /// Deals the samples of a split over its shards; counts differ by at most one.
-std::vector<ShardSpec> deal(const Source& source, std::uint32_t split, std::uint64_t shards,
-                            SampleOrder order);
+std::vector<ShardSpec> deal(const Source& source, std::uint32_t split, std::uint64_t shards, Dealing how);
 
 /// Bytes that a sample takes in an archive, its label member included.
-std::uint64_t archive_bytes(const Source& source, const SourceSample& sample);
+std::uint64_t archive_bytes(const Source& source, const SourceSample& sample, LabelMembers labels);
+
+/// The text of a sample's json member: "{"label":3,"class":"cat"}" without blanks.
+std::string label_json(const std::vector<std::string>& classes, std::int64_t label);
 
 }  // namespace stoker::data

@@ -1,8 +1,11 @@
 #include "data/pack/shard_plan.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
+
+#include "data/pack/pack.h"
 
 namespace stoker::data {
 namespace {
@@ -10,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMB = 1'000'000;
 
 SplitSizing sized(std::uint64_t samples, std::uint64_t bytes, ShardSizing wanted = {}) {
-  return size_split(samples, bytes, wanted);
+  return *size_split("photos: split 'all'", samples, bytes, wanted);
 }
 
 TEST(SizeSplit, gives_a_small_dataset_few_shards) {
@@ -38,6 +41,29 @@ TEST(SizeSplit, does_as_it_is_told_down_to_a_sample_each) {
   EXPECT_EQ(sized(3, kMB, {.shards = 7, .shard_size = {}}).reason, "one per sample, there are no more");
 }
 
+TEST(SizeSplit, gives_every_reader_of_a_job_the_same_number_of_shards) {
+  const ShardSizing wanted{.readers = ReadersWanted{.ranks = 64, .workers = 8}};
+  EXPECT_EQ(sized(1'281'167, 150'000 * kMB, wanted).shards, 512u);
+  EXPECT_EQ(sized(1'281'167, 150'000 * kMB, wanted).reason, "64 ranks x 8 workers: one for each");
+  EXPECT_EQ(sized(1'281'167, 600'000 * kMB, wanted).shards, 1024u);
+  EXPECT_EQ(sized(1'281'167, 600'000 * kMB, wanted).reason, "64 ranks x 8 workers: 2 for each");
+  EXPECT_EQ(sized(1000, kMB, wanted).shards, 512u);
+  EXPECT_EQ(
+      size_split("photos: split 'val'", 500, kMB, wanted).error().to_string(),
+      "photos: split 'val': 500 samples cannot give 512 readers a shard each (--for ranks=64,workers=8)\n"
+      "  try: --for ranks=64,workers=7");
+  const ShardSizing few{.shards = 100, .readers = ReadersWanted{.ranks = 64, .workers = 8}};
+  EXPECT_EQ(
+      size_split("photos: split 'all'", 5000, kMB, few).error().message(),
+      "photos: split 'all': 100 shards are fewer than 512 readers (--shards, --for ranks=64,workers=8)");
+}
+
+TEST(SizeSplit, makes_larger_shards_of_what_is_read_front_to_back) {
+  EXPECT_EQ(sized(1'000'000, 400'000 * kMB, {.is_text = true}).shards, 100u);
+  EXPECT_EQ(sized(1'000'000, 400'000 * kMB, {.is_text = true}).reason,
+            "about 4 GB each: read front to back, few files");
+}
+
 Source source_of(std::uint32_t samples) {
   Source source;
   source.splits = {"train"};
@@ -45,14 +71,14 @@ Source source_of(std::uint32_t samples) {
   source.samples.resize(1);
   for (std::uint32_t i = 0; i < samples; ++i) {
     source.folders[0].files.push_back({format("{:04}.jpg", i), 100, 0});
-    source.samples[0].push_back({.folder = 0, .first = i, .files = 1});
+    source.samples[0].push_back({.folder = 0, .first = i, .files = 1, .label = 0});
   }
   return source;
 }
 
 TEST(Deal, gives_every_sample_to_one_shard_evenly) {
   const Source source = source_of(101);
-  const std::vector<ShardSpec> shards = deal(source, 0, 4, SampleOrder::shuffled);
+  const std::vector<ShardSpec> shards = deal(source, 0, 4, {});
   ASSERT_EQ(shards.size(), 4u);
   EXPECT_EQ(shards[3].file, "train-000003.tar");
   std::set<std::uint32_t> seen;
@@ -65,15 +91,38 @@ TEST(Deal, gives_every_sample_to_one_shard_evenly) {
 
 TEST(Deal, keeps_its_order_for_good) {
   // Shards of existing datasets were made with this order: it must never change.
-  const std::vector<ShardSpec> shards = deal(source_of(6), 0, 1, SampleOrder::shuffled);
+  const std::vector<ShardSpec> shards = deal(source_of(6), 0, 1, {});
   std::vector<std::uint32_t> order;
   for (const SourceSample& sample : shards[0].samples) order.push_back(sample.first);
   EXPECT_EQ(order, (std::vector<std::uint32_t>{1, 3, 4, 0, 2, 5}));
 }
 
+TEST(Deal, shuffles_otherwise_for_another_seed) {
+  const auto order = [](std::uint64_t seed) {
+    std::vector<std::uint32_t> firsts;
+    for (const SourceSample& sample : deal(source_of(50), 0, 1, {SampleOrder::shuffle, seed})[0].samples)
+      firsts.push_back(sample.first);
+    return firsts;
+  };
+  EXPECT_EQ(order(1), order(1));
+  EXPECT_NE(order(1), order(0));
+  EXPECT_NE(order(1), order(2));
+}
+
+TEST(Deal, stratifies_every_shard) {
+  Source source = source_of(100);
+  for (std::uint32_t i = 0; i < 100; ++i) source.samples[0][i].label = i < 20 ? 0 : 1;
+  for (const ShardSpec& shard : deal(source, 0, 10, {SampleOrder::stratified, 0})) {
+    const auto rare = std::count_if(shard.samples.begin(), shard.samples.end(),
+                                    [](const SourceSample& s) { return s.label == 0; });
+    EXPECT_EQ(rare, 2) << shard.file;
+  }
+}
+
 TEST(ArchiveBytes, counts_headers_padding_and_the_label) {
   const Source source = source_of(1);
-  EXPECT_EQ(archive_bytes(source, source.samples[0][0]), 512u + 512 + 512 + 512);
+  EXPECT_EQ(archive_bytes(source, source.samples[0][0], LabelMembers::index), 512u + 512);
+  EXPECT_EQ(archive_bytes(source, source.samples[0][0], LabelMembers::cls), 512u + 512 + 512 + 512);
 }
 
 }  // namespace

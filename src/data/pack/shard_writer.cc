@@ -1,14 +1,12 @@
 #include "data/pack/shard_writer.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "data/pack/block_file.h"
 #include "data/pack/image_check.h"
+#include "data/pack/jpeg_rewrite.h"
+#include "data/pack/source/tree.h"
 #include "format/side_index.h"
 
 namespace stoker::data {
@@ -27,8 +25,31 @@ struct Loaded {
   std::string extension;
   bool is_image = false;
   bool is_held = false;  // else it is read in pieces when written
-  std::vector<std::byte> bytes;
+  FileBytes content;
+  std::span<const std::byte> bytes() const { return content.bytes(); }
 };
+
+formats::ImageStatistics statistics_of(const ImageVerdict& verdict, std::string_view extension) {
+  const ImageInfo& info = verdict.info;
+  const std::string_view last = extension.substr(extension.rfind('.') + 1);
+  const bool says_jpeg = last == "jpg" || last == "jpeg";
+  const bool is_named_well = info.kind == ImageKind::jpeg  ? says_jpeg
+                             : info.kind == ImageKind::png ? last == "png"
+                                                           : last == "webp";
+  const bool is_jpeg = info.kind == ImageKind::jpeg;
+  return {.images = 1,
+          .progressive = info.progressive ? 1u : 0u,
+          .grayscale = info.channels <= 2 ? 1u : 0u,
+          .cmyk = is_jpeg && info.channels == 4 ? 1u : 0u,
+          .alpha = !is_jpeg && info.channels % 2 == 0 ? 1u : 0u,
+          .misnamed = is_named_well ? 0u : 1u,
+          .width_min = info.width,
+          .width_max = info.width,
+          .height_min = info.height,
+          .height_max = info.height,
+          .pixels = std::uint64_t{info.width} * info.height,
+          .channels = verdict.channels};
+}
 
 class Writer {
  public:
@@ -58,7 +79,8 @@ class Writer {
  private:
   Status write_sample(const SourceSample& sample) {
     const SourceFolder& folder = plan_.source.folders[sample.folder];
-    loaded_.resize(sample.files);
+    while (loaded_.size() < sample.files) loaded_.emplace_back();
+    count_ = sample.files;
     for (std::uint32_t i = 0; i < sample.files; ++i) {
       Loaded& loaded = loaded_[i];
       loaded.file = &plan_.source.file(sample, i);
@@ -76,66 +98,58 @@ class Writer {
     return write_members(sample, folder);
   }
 
-  // Reads a file, or leaves it to be read in pieces. A file that has changed since it was listed would make a
-  // rerun give other bytes.
+  // The files of the sample at hand. Their memory stays for the next one.
+  std::span<Loaded> loaded() { return std::span(loaded_).first(count_); }
+
+  // Reads a file, or leaves it to be read in pieces.
   Status load(const SourceFolder& folder, Loaded& loaded) {
+    const SourceTree& tree = *plan_.source.tree;
     const std::uint64_t size = loaded.file->bytes;
-    loaded.is_held = size <= kWholeFileLimit || (loaded.is_image && size <= kImageLimit);
-    if (!loaded.is_held) return {};
-    const Path path = path_of(folder, *loaded.file);
-    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) return posix_error(printable(path.string()), errno);
-    loaded.bytes.resize(size + 1);  // one more, to see whether the file has grown
-    std::size_t have = 0;
-    do {
-      const ssize_t n = ::read(fd.get(), loaded.bytes.data() + have, loaded.bytes.size() - have);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return posix_error(printable(path.string()), errno);
-      if (n == 0) break;
-      have += static_cast<std::size_t>(n);
-    } while (have < size);
-    if (have != size) return changed(path, size);
-    loaded.bytes.resize(size);
-    return {};
-  }
-
-  static Status changed(const Path& path, std::uint64_t size) {
-    return unavailable("{}: changed while it was packed (it had {} bytes)", printable(path.string()), size)
-        .cure("the same command again, once nothing writes there");
-  }
-
-  Path path_of(const SourceFolder& folder, const SourceFile& file) const {
-    return plan_.options.source / folder.path / file.name;
+    loaded.is_held = size <= kWholeFileLimit ||
+                     (size <= kImageLimit && (loaded.is_image || !tree.has_parts(*loaded.file)));
+    return loaded.is_held ? tree.read(folder.path, *loaded.file, loaded.content) : Status();
   }
 
   // The first image that is not good, or nothing.
-  const Loaded* look_at_images(const SourceFolder& folder, formats::ImageStatistics& images) {
-    for (const Loaded& loaded : loaded_) {
+  Loaded* look_at_images(const SourceFolder& folder, formats::ImageStatistics& images) {
+    for (Loaded& loaded : this->loaded()) {
       if (!loaded.is_image) continue;
       ImageVerdict verdict;
       if (!loaded.is_held) {
         verdict.reason = "too large";
         verdict.detail = "images may have up to 1 GiB";
       } else {
-        verdict =
-            plan_.options.check == ImageCheck::decode ? decode_check(loaded.bytes) : scan_image(loaded.bytes);
+        verdict = plan_.options.check == ImageCheck::decode ? decode_check(loaded.bytes())
+                                                            : scan_image(loaded.bytes());
       }
+      if (verdict.is_good) rewrite(loaded, verdict);
       if (!verdict.is_good) {
         left_out_.push_back({relative(folder, loaded), std::move(verdict.reason), std::move(verdict.detail)});
         return &loaded;
       }
-      const ImageInfo& info = verdict.info;
-      images.add({.images = 1,
-                  .progressive = info.progressive ? 1u : 0u,
-                  .grayscale = info.channels <= 2 ? 1u : 0u,
-                  .cmyk = info.kind == ImageKind::jpeg && info.channels == 4 ? 1u : 0u,
-                  .width_min = info.width,
-                  .width_max = info.width,
-                  .height_min = info.height,
-                  .height_max = info.height,
-                  .pixels = std::uint64_t{info.width} * info.height});
+      images.add(statistics_of(verdict, loaded.extension));
     }
     return nullptr;
+  }
+
+  // Turns a JPEG as --jpeg says; one that cannot be turned is broken.
+  void rewrite(Loaded& loaded, ImageVerdict& verdict) {
+    const JpegMode mode = plan_.options.jpeg;
+    const bool is_jpeg = verdict.info.kind == ImageKind::jpeg;
+    if (!is_jpeg || mode == JpegMode::keep || (mode == JpegMode::baseline && !verdict.info.progressive))
+      return;
+    const Result<std::vector<std::byte>> turned =
+        rewrite_jpeg(loaded.bytes(), mode == JpegMode::restart ? RestartMarkers::some : RestartMarkers::none);
+    if (!turned.ok()) {
+      verdict = {.is_good = false,
+                 .info = {},
+                 .channels = {},
+                 .reason = "broken",
+                 .detail = std::string(turned.error().message())};
+      return;
+    }
+    loaded.content.assign(*turned);
+    verdict.info.progressive = false;
   }
 
   std::string relative(const SourceFolder& folder, const Loaded& loaded) const {
@@ -143,7 +157,7 @@ class Writer {
   }
 
   void leave_out_rest(const SourceFolder& folder, const Loaded& broken) {
-    for (const Loaded& loaded : loaded_) {
+    for (const Loaded& loaded : this->loaded()) {
       if (&loaded == &broken) continue;
       left_out_.push_back({relative(folder, loaded), "image left out", broken.file->name});
     }
@@ -154,67 +168,80 @@ class Writer {
     const auto rank = [](const Loaded& loaded) {
       return loaded.is_image && loaded.extension.find('.') == std::string::npos ? 0 : 1;
     };
-    std::sort(loaded_.begin(), loaded_.end(), [&](const Loaded& a, const Loaded& b) {
+    std::sort(loaded().begin(), loaded().end(), [&](const Loaded& a, const Loaded& b) {
       return rank(a) != rank(b) ? rank(a) < rank(b) : a.extension < b.extension;
     });
   }
 
   Status write_members(const SourceSample& sample, const SourceFolder& folder) {
-    formats::SampleEntry entry{.key = plan_.source.key(sample), .label = folder.label, .components = {}};
-    if (loaded_.size() > 1) sort_members();
-    bool has_label_file = false;
-    for (const Loaded& loaded : loaded_) {
-      const std::string name = format("{}.{}", entry.key, loaded.extension);
+    entry_.key = plan_.source.key(sample);
+    entry_.label = sample.label;
+    entry_.components.clear();
+    if (count_ > 1) sort_members();
+    for (const Loaded& loaded : this->loaded()) {
       if (loaded.extension == "cls") {
-        has_label_file = true;
-        RETURN_IF_ERROR(read_label(folder, loaded, entry.label));
-        OK_OR_RETURN(ignored, tar_.add(name, loaded.bytes));
-        (void)ignored;
+        RETURN_IF_ERROR(read_label(folder, loaded, entry_.label));
         continue;
       }
+      const std::string& name = member_name(loaded.extension);
       OK_OR_RETURN(component, loaded.is_held ? add_held(name, loaded) : add_in_pieces(name, folder, loaded));
-      entry.components.push_back(component);
+      entry_.components.push_back(component);
     }
-    if (!has_label_file && folder.label >= 0) {
-      const std::string label = std::to_string(folder.label);
-      OK_OR_RETURN(ignored, tar_.add(entry.key + ".cls", std::as_bytes(std::span(label))));
-      (void)ignored;
+    if (entry_.components.empty()) {
+      return invalid("{}: sample '{}' is a label file and nothing else", plan_.source.tree->shown(""),
+                     printable(entry_.key));
     }
-    if (entry.components.empty()) {
-      return invalid("{}: sample '{}' is a label file and nothing else",
-                     printable(plan_.options.source.string()), printable(entry.key));
-    }
-    section_.add(entry);
+    RETURN_IF_ERROR(write_label());
+    section_.add(entry_);
     return {};
   }
 
+  Status write_label() {
+    if (entry_.label < 0 || plan_.options.labels == LabelMembers::index) return {};
+    const bool is_json = plan_.options.labels == LabelMembers::json;
+    const std::string text =
+        is_json ? label_json(plan_.source.classes, entry_.label) : std::to_string(entry_.label);
+    return tar_.add(member_name(is_json ? "json" : "cls"), std::as_bytes(std::span(text))).status();
+  }
+
+  const std::string& member_name(std::string_view extension) {
+    name_ = entry_.key;
+    name_ += '.';
+    name_ += extension;
+    return name_;
+  }
+
+  std::string shown(const SourceFolder& folder, const Loaded& loaded) const {
+    return plan_.source.tree->shown(relative(folder, loaded));
+  }
+
   Status read_label(const SourceFolder& folder, const Loaded& loaded, std::int64_t& label) const {
-    const std::string_view text(reinterpret_cast<const char*>(loaded.bytes.data()), loaded.bytes.size());
+    const std::string_view text(reinterpret_cast<const char*>(loaded.bytes().data()), loaded.bytes().size());
     if (loaded.is_held && parse_number(trim(text), &label) && label >= 0) return {};
-    return invalid("{}: label '{}' is not a natural number",
-                   printable(path_of(folder, *loaded.file).string()), printable(text.substr(0, 20)));
+    return invalid("{}: label '{}' is not a natural number", shown(folder, loaded),
+                   printable(text.substr(0, 20)));
   }
 
   Result<formats::Component> add_held(const std::string& name, const Loaded& loaded) {
-    OK_OR_RETURN(offset, tar_.add(name, loaded.bytes));
+    OK_OR_RETURN(offset, tar_.add(name, loaded.bytes()));
     return formats::Component{.offset = offset,
-                              .length = loaded.bytes.size(),
-                              .crc32c = crc32c(loaded.bytes),
+                              .length = loaded.bytes().size(),
+                              .crc32c = crc32c(loaded.bytes()),
                               .name = section_.name(loaded.extension)};
   }
 
   Result<formats::Component> add_in_pieces(const std::string& name, const SourceFolder& folder,
                                            const Loaded& loaded) {
-    const Path path = path_of(folder, *loaded.file);
-    OK_OR_RETURN(file, File::open_read(path));
-    OK_OR_RETURN(size, file.size());
-    if (size != loaded.file->bytes) return changed(path, loaded.file->bytes);
+    const std::uint64_t size = loaded.file->bytes;
+    if (!plan_.source.tree->has_parts(*loaded.file)) {
+      return invalid("{}: is compressed and has {} bytes (at most 1 GiB)", shown(folder, loaded), size);
+    }
     OK_OR_RETURN(offset, tar_.begin(name, size));
-    std::vector<std::byte> piece(kPiece);
+    std::vector<std::byte> piece(std::min(kPiece, size));
     std::uint32_t crc = 0;
     for (std::uint64_t at = 0; at < size; at += kPiece) {
       const auto part = std::span(piece).first(std::min(kPiece, size - at));
-      if (!file.read_at(at, part).ok()) return changed(path, size);
+      RETURN_IF_ERROR(plan_.source.tree->read_part(folder.path, *loaded.file, at, part));
       crc = crc32c(part, crc);
       RETURN_IF_ERROR(tar_.append(part));
       if (!done_(0)) return cancelled("stopped");
@@ -232,6 +259,9 @@ class Writer {
   formats::ImageStatistics images_;
   std::vector<LeftOut> left_out_;
   std::vector<Loaded> loaded_;
+  std::size_t count_ = 0;  // how many of loaded_ the sample at hand has
+  formats::SampleEntry entry_;
+  std::string name_;
 };
 
 }  // namespace

@@ -1,8 +1,11 @@
-// What lies in a folder that is to be packed: splits, classes, samples, and files that cannot be taken by
-// their name alone. Lists folders, reads no file. Thread-compatible values.
+// What is to be packed: splits, classes, samples, and files that cannot be taken by their name alone. Comes
+// from a folder, a list of paths, paths on standard input, or a tar or zip archive that is read where it
+// lies. Listing reads no file. Plain values but for the tree, whose reads are thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "data/pack/pace.h"
 
 namespace stoker::data {
 
@@ -23,6 +27,7 @@ struct SourceFile {
   std::string name;  ///< without folder
   std::uint64_t bytes = 0;
   std::int64_t modified_ns = 0;
+  std::uint64_t place = 0;  ///< where an archive's tree finds it; 0 in a folder
 };
 
 /// One folder with files that are samples.
@@ -31,7 +36,7 @@ struct SourceFolder {
   std::string member;  ///< in the archive: "cat/a"; empty at a split's root
   std::uint32_t split = 0;
   std::int64_t label = -1;
-  std::vector<SourceFile> files;  ///< sorted by name
+  std::vector<SourceFile> files;  ///< sorted by name, but for lists
 };
 
 /// Consecutive files of one folder that share a basename.
@@ -39,6 +44,7 @@ struct SourceSample {
   std::uint32_t folder = 0;
   std::uint32_t first = 0;
   std::uint32_t files = 0;
+  std::int32_t label = -1;
 };
 
 /// A file that is not packed, and why.
@@ -53,7 +59,15 @@ struct LeftOut {
 /// Left out on purpose and without harm: not counted.
 constexpr std::string_view kHidden = "hidden";
 
+class SourceTree;
+
 struct Source {
+  Source();
+  Source(Source&&) noexcept;
+  Source& operator=(Source&&) noexcept;
+  ~Source();
+
+  std::unique_ptr<SourceTree> tree;  ///< reads the files
   std::vector<std::string> splits;
   std::vector<std::string> classes;  ///< sorted; label = position
   std::vector<SourceFolder> folders;
@@ -61,9 +75,10 @@ struct Source {
   std::vector<LeftOut> left_out;
   std::uint64_t files = 0;  ///< all but hidden ones
   std::uint64_t bytes = 0;
-  bool has_label_files = false;  ///< labels come from files "<basename>.cls"
+  bool has_label_files = false;    ///< labels come from files "<basename>.cls"
+  bool has_number_labels = false;  ///< labels without names, from a list
 
-  bool has_labels() const { return has_label_files || !classes.empty(); }
+  bool has_labels() const { return has_label_files || has_number_labels || !classes.empty(); }
   const SourceFile& file(const SourceSample& sample, std::uint32_t which) const {
     return folders[sample.folder].files[sample.first + which];
   }
@@ -77,8 +92,25 @@ std::string extension_of(std::string_view name);
 /// Whether files of that extension are images: its last part is jpg, jpeg, png or webp.
 bool is_image_extension(std::string_view extension);
 
-/// Lists `root` with up to `threads` threads. Errors: no such folder, nothing to pack, a class without files,
-/// two files that would be one, label files beside class folders.
-Result<Source> list_source(const Path& root, SourceLayout layout, int threads, const Progress& progress);
+/// A share of the samples that becomes a split.
+struct SplitShare {
+  std::string name;
+  double share = 0;  ///< of 1
+};
+
+struct SourceOptions {
+  std::string where;  ///< a folder, an archive, a list (.csv, .tsv), or "-": paths on standard input
+  SourceLayout layout = SourceLayout::images;
+  std::vector<SplitShare> splits;  ///< empty: as the source has them
+  std::uint64_t seed = 0;          ///< of the division into splits
+  int threads = 1;
+  double metadata_per_s = 0;  ///< at most so many files are looked at or opened in a second; 0: no limit
+  int standard_input = 0;     ///< the descriptor that "-" reads
+};
+
+/// Lists the source with up to `threads` threads. Errors: no such source, nothing to pack, a class without
+/// files, two files that would be one, label files beside class folders, an archive or list that is damaged.
+/// Cancelled when `progress` says stop.
+Result<Source> list_source(const SourceOptions& options, Progress& progress);
 
 }  // namespace stoker::data

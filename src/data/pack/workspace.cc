@@ -14,9 +14,11 @@
 #include "data/pack/workspace.h"
 
 #include <cerrno>
+#include <chrono>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/time.h"
 #include "format/manifest.h"
 
 namespace stoker::data {
@@ -24,21 +26,20 @@ namespace stoker::data {
 namespace {
 
 constexpr std::string_view kPlanFile = "plan";
-constexpr std::string_view kLockFile = "lock";
+constexpr std::string_view kLockFile = "lock";  // a part's has its number behind it
+constexpr std::string_view kPlanLockFile = "lock-plan";
 constexpr std::string_view kLeftOutFile = "left-out.csv";
 constexpr std::string_view kFragment = ".fragment";
+
+bool is_lock(std::string_view name) { return name.starts_with(kLockFile); }
 
 std::string shown(const Path& path) { return printable(path.string()); }
 
 }  // namespace
 
-Path Workspace::pending(std::string_view name) const {
-  return plan_->options.out / formats::kPendingFolder / name;
-}
+Path Workspace::pending(std::string_view name) const { return out_ / formats::kPendingFolder / name; }
 
-Path Workspace::final_place(std::string_view name) const { return plan_->options.out / name; }
-
-Path Workspace::fragment(const ShardSpec& spec) const { return pending(spec.file + std::string(kFragment)); }
+Path Workspace::final_place(std::string_view name) const { return out_ / name; }
 
 Status Workspace::check_output(const Path& out) {
   if (!path_exists(out)) return {};
@@ -48,16 +49,16 @@ Status Workspace::check_output(const Path& out) {
   return exists("{}: is not empty (a dataset goes into a new or empty folder)", shown(out));
 }
 
-Result<Workspace> Workspace::open(const PackPlan& plan) {
-  Workspace space(plan);
-  const Path& out = plan.options.out;
+Result<Workspace> Workspace::open(const Path& out, const Outline& outline, std::optional<PackPart> part) {
+  Workspace space(out, &outline);
+  space.is_part_ = part.has_value();
   RETURN_IF_ERROR(check_output(out));
   if (!path_exists(out)) {
     RETURN_IF_ERROR(make_directories(out));
     space.made_folder_ = true;
   }
-  Status status = space.claim();
-  if (status.ok()) status = space.check_free_space();
+  Status status = part ? space.claim_part(*part) : space.claim();
+  if (status.ok()) status = space.check_free_space(part ? part->of : 1);
   if (!status.ok()) {
     if (space.state_ == State::fresh && status.code() != Code::unavailable) space.discard();
     return status;
@@ -65,42 +66,105 @@ Result<Workspace> Workspace::open(const PackPlan& plan) {
   return space;
 }
 
-// Step 1.
+Result<Workspace> Workspace::open_for_merge(const Path& out) {
+  if (!path_exists(out / formats::kPendingFolder / kPlanFile)) {
+    const Result<formats::Manifest> whole = formats::read_manifest(out);
+    if (whole.ok()) return exists("{}: is a whole dataset: nothing is left to merge", shown(out));
+    return not_found("{}: no parts of a dataset are there", shown(out))
+        .cure("stoker data pack SOURCE {} --part 1/N, and so on", shell_quote(out.string()));
+  }
+  Workspace space(out, nullptr);
+  RETURN_IF_ERROR(space.lock(space.lock_, kLockFile, LOCK_EX, "`stoker data pack`"));
+  OK_OR_RETURN(plan, space.stored_plan());
+  if (!plan) return corrupt("{}: its plan is damaged", shown(out));
+  space.stored_ = std::make_unique<Outline>(std::move(*plan));
+  space.outline_ = space.stored_.get();
+  space.state_ = path_exists(space.final_place(formats::kManifestFile)) ? State::published : State::resumed;
+  return space;
+}
+
+// Where a filesystem has no locks we go on without.
+Status Workspace::lock(File& file, std::string_view name, int how, std::string_view holder) const {
+  if (file.fd() < 0) {
+    OK_OR_RETURN(opened, File::open_read_write(pending(name)));
+    file = std::move(opened);
+  }
+  if (::flock(file.fd(), how | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return unavailable("{}: another {} is writing there", shown(out_), holder);
+  }
+  return {};
+}
+
+// Step 1, for the whole.
 Status Workspace::claim() {
   RETURN_IF_ERROR(make_directories(pending("")));
-  OK_OR_RETURN(lock, File::open_read_write(pending(kLockFile)));
-  if (::flock(lock.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return unavailable("{}: another `stoker data pack` is writing there", shown(plan_->options.out));
+  RETURN_IF_ERROR(lock(lock_, kLockFile, LOCK_EX, "`stoker data pack`"));
+  return take_plan();
+}
+
+// Step 1, for a part: parts share the first lock, and each has one of its own. The plan is looked at and
+// written under a third, so that parts which start together agree on it.
+Status Workspace::claim_part(const PackPart& part) {
+  constexpr auto kLongest = std::chrono::seconds(60);
+  RETURN_IF_ERROR(make_directories(pending("")));
+  File plan_lock;
+  for (const Deadline deadline = Deadline::after(kLongest);;) {
+    const Status status = lock(plan_lock, kPlanLockFile, LOCK_EX, "`stoker data pack`");
+    if (status.ok()) break;
+    if (status.code() != Code::unavailable || deadline.passed()) return status;
+    RealClock().sleep(std::chrono::milliseconds(20));
   }
-  lock_ = std::move(lock);
+  RETURN_IF_ERROR(lock(lock_, kLockFile, LOCK_SH, "`stoker data pack`"));
+  RETURN_IF_ERROR(lock(part_lock_, format("{}-{}", kLockFile, part.number), LOCK_EX,
+                       format("`stoker data pack --part {}/{}`", part.number, part.of)));
+  OK_OR_RETURN(found, stored_plan());
+  const bool is_other = found && found->fingerprint != outline_->fingerprint;
+  if (is_other && !lock(lock_, kLockFile, LOCK_EX, "").ok()) {
+    state_ = State::resumed;  // what lies there is others' work
+    return invalid("{}: other parts pack another source, or with other options", shown(out_));
+  }
+  RETURN_IF_ERROR(take_plan());
+  return lock(lock_, kLockFile, LOCK_SH, "`stoker data pack`");
+}
+
+Result<std::optional<Outline>> Workspace::stored_plan() const {
+  if (!path_exists(pending(kPlanFile))) return std::optional<Outline>();
+  OK_OR_RETURN(text, read_file(pending(kPlanFile), 4_GiB));
+  Result<Outline> outline = Outline::decode(text, shown(pending(kPlanFile)));
+  // One that an older stoker wrote, or a torn one: another plan than any.
+  if (!outline.ok()) return std::optional(Outline{});
+  return std::optional(std::move(*outline));
+}
+
+Status Workspace::write_plan() const {
+  return write_file(pending(kPlanFile), outline_->encode(), Durability::synced);
+}
+
+// REQUIRES: nobody else may write what another plan's shards are. Compares the plan that lies there.
+Status Workspace::take_plan() {
   const bool is_whole = path_exists(final_place(formats::kManifestFile));
-  const bool has_plan = path_exists(pending(kPlanFile));
-  std::string found;
-  if (has_plan) {
-    OK_OR_RETURN(text, read_file(pending(kPlanFile), 1_KiB));
-    found = std::move(text);
-  }
-  if (found == plan_->fingerprint) {
+  OK_OR_RETURN(found, stored_plan());
+  if (found && found->fingerprint == outline_->fingerprint) {
     state_ = is_whole ? State::published : State::resumed;
-    return {};
+    return is_whole || found->parts == outline_->parts ? Status() : write_plan();
   }
   if (is_whole) {  // another plan's dataset, killed in step 7
     state_ = State::published;
     RETURN_IF_ERROR(clean());
-    return check_output(plan_->options.out);
+    return check_output(out_);
   }
-  if (has_plan) {
+  if (found) {
     RETURN_IF_ERROR(discard_other_plan());
     state_ = State::restarted;
   }
-  return write_file(pending(kPlanFile), plan_->fingerprint, Durability::synced);
+  return write_plan();
 }
 
 // Removes the files that fragments and steps 4 and 5 name, and no other.
 Status Workspace::discard_other_plan() const {
   OK_OR_RETURN(names, list_directory(pending("")));
   for (const std::string& name : names) {
-    if (name == kLockFile) continue;
+    if (is_lock(name)) continue;
     const std::string_view stem = std::string_view(name).substr(0, name.rfind('.'));
     if (name.ends_with(kFragment) && path_exists(final_place(stem)))
       RETURN_IF_ERROR(remove_file(final_place(stem)));
@@ -109,29 +173,28 @@ Status Workspace::discard_other_plan() const {
     if (path_exists(final_place(name))) RETURN_IF_ERROR(remove_file(final_place(name)));
   }
   for (const std::string& name : names) {
-    if (name != kLockFile) RETURN_IF_ERROR(remove_file(pending(name)));
+    if (!is_lock(name)) RETURN_IF_ERROR(remove_file(pending(name)));
   }
   return {};
 }
 
-Status Workspace::check_free_space() const {
+Status Workspace::check_free_space(std::uint64_t parts) const {
   if (state_ == State::resumed || state_ == State::published) return {};
-  const Path& out = plan_->options.out;
-  const Result<ByteCount> free = free_space(out);
-  if (free.ok() && free->value < plan_->shard_bytes) {
-    return no_space("{}: the shards need {}, {} are free", shown(out), rounded({plan_->shard_bytes}),
-                    rounded(*free));
+  const std::uint64_t needed = outline_->shard_bytes / parts;
+  const Result<ByteCount> free = free_space(out_);
+  if (free.ok() && free->value < needed) {
+    return no_space("{}: the shards need {}, {} are free", shown(out_), rounded({needed}), rounded(*free));
   }
   return {};
 }
 
-std::optional<ShardFacts> Workspace::finished(const ShardSpec& spec) const {
+std::optional<ShardFacts> Workspace::finished(std::string_view shard) const {
   if (state_ != State::resumed) return std::nullopt;
-  const Result<std::string> text = read_file(fragment(spec), 16_GiB);
+  const Result<std::string> text = read_file(pending(std::string(shard) + std::string(kFragment)), 16_GiB);
   if (!text.ok()) return std::nullopt;
-  Result<ShardFacts> facts = ShardFacts::decode(*text, plan_->fingerprint, spec.file);
+  Result<ShardFacts> facts = ShardFacts::decode(*text, outline_->fingerprint, shard);
   if (!facts.ok()) return std::nullopt;
-  for (const Path& place : {pending(spec.file), final_place(spec.file)}) {
+  for (const Path& place : {pending(shard), final_place(shard)}) {
     std::error_code missing;
     if (std::filesystem::file_size(place, missing) == facts->bytes && !missing) return std::move(*facts);
   }
@@ -139,12 +202,13 @@ std::optional<ShardFacts> Workspace::finished(const ShardSpec& spec) const {
 }
 
 // Steps 2 and 3.
-Result<ShardFacts> Workspace::write(const ShardSpec& spec, const FileDone& done) const {
+Result<ShardFacts> Workspace::write(const PackPlan& plan, const ShardSpec& spec, const FileDone& done) const {
   const Path part = pending(spec.file + ".part");
-  Result<ShardFacts> facts = write_shard(*plan_, spec, part, done);
+  const Path fragment = pending(spec.file + std::string(kFragment));
+  Result<ShardFacts> facts = write_shard(plan, spec, part, done);
   Status status = facts.status();
   if (status.ok()) status = rename_path(part, pending(spec.file));
-  if (status.ok()) status = write_file(fragment(spec), facts->encode(plan_->fingerprint), Durability::synced);
+  if (status.ok()) status = write_file(fragment, facts->encode(outline_->fingerprint), Durability::synced);
   if (!status.ok()) {
     ::unlink(part.c_str());
     return status;
@@ -155,7 +219,7 @@ Result<ShardFacts> Workspace::write(const ShardSpec& spec, const FileDone& done)
 // Steps 4 to 7.
 Status Workspace::publish(const formats::Manifest& manifest, const std::string& index,
                           const std::string& left_out_csv) const {
-  for (const ShardSpec& spec : plan_->shards) {
+  for (const ShardOutline& spec : outline_->shards) {
     // An interrupted step 4 has moved some.
     if (path_exists(pending(spec.file)))
       RETURN_IF_ERROR(rename_path(pending(spec.file), final_place(spec.file)));
@@ -166,9 +230,9 @@ Status Workspace::publish(const formats::Manifest& manifest, const std::string& 
   };
   RETURN_IF_ERROR(place(formats::kIndexFile, index));
   if (!left_out_csv.empty()) RETURN_IF_ERROR(place(kLeftOutFile, left_out_csv));
-  RETURN_IF_ERROR(sync_directory(plan_->options.out));
+  RETURN_IF_ERROR(sync_directory(out_));
   RETURN_IF_ERROR(place(formats::kManifestFile, formats::to_json(manifest)));
-  RETURN_IF_ERROR(sync_directory(plan_->options.out));
+  RETURN_IF_ERROR(sync_directory(out_));
   return clean();
 }
 
@@ -182,9 +246,10 @@ Status Workspace::clean() const {
 }
 
 void Workspace::discard() const {
+  if (is_part_) return;
   (void)discard_other_plan();
   (void)clean();
-  if (made_folder_) ::rmdir(plan_->options.out.c_str());
+  if (made_folder_) ::rmdir(out_.c_str());
 }
 
 }  // namespace stoker::data

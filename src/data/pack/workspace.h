@@ -3,6 +3,7 @@
 // made for different shards from different threads.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,36 +26,49 @@ class Workspace {
 
   /// Whether a dataset may go there: a new or empty folder, or one in which packing was interrupted.
   static Status check_output(const Path& out);
-  /// Takes the output folder for this process. Errors: those of check_output, in use by another process, not
-  /// enough free space.
-  static Result<Workspace> open(const PackPlan& plan);
+  /// Takes the output folder for this process, or only its share of it with `part`. `outline` must outlive
+  /// the workspace. Errors: those of check_output, in use by another process, not enough free space, with
+  /// `part` also that other parts pack something else.
+  static Result<Workspace> open(const Path& out, const Outline& outline, std::optional<PackPart> part);
+  /// Takes what parts have written. NotFound when nothing was packed there.
+  static Result<Workspace> open_for_merge(const Path& out);
 
   State state() const { return state_; }
   /// What an earlier call left of this shard; nothing if it must be written.
-  std::optional<ShardFacts> finished(const ShardSpec& spec) const;
+  std::optional<ShardFacts> finished(std::string_view shard) const;
+  const Outline& outline() const { return *outline_; }
   /// Writes a shard and its fragment. On failure removes the incomplete file.
-  Result<ShardFacts> write(const ShardSpec& spec, const FileDone& done) const;
+  Result<ShardFacts> write(const PackPlan& plan, const ShardSpec& spec, const FileDone& done) const;
   /// Makes the dataset appear. After it has succeeded, nothing of the packing is left but the dataset.
   Status publish(const formats::Manifest& manifest, const std::string& index,
                  const std::string& left_out_csv) const;
-  /// Removes all that packing has made, and the folder if it is empty then.
+  /// Removes all that packing has made, and the folder if it is empty then. With `part` does nothing: others
+  /// work there.
   void discard() const;
   /// Removes the working folder of a dataset that is whole.
   Status clean() const;
 
  private:
-  Workspace(const PackPlan& plan) : plan_(&plan) {}
+  Workspace(Path out, const Outline* outline) : out_(std::move(out)), outline_(outline) {}
   Status claim();
+  Status claim_part(const PackPart& part);
+  Status take_plan();
+  Status write_plan() const;
+  Result<std::optional<Outline>> stored_plan() const;
+  Status lock(File& file, std::string_view name, int how, std::string_view holder) const;
   Status discard_other_plan() const;
-  Status check_free_space() const;
+  Status check_free_space(std::uint64_t parts) const;
   Path pending(std::string_view name) const;
   Path final_place(std::string_view name) const;
-  Path fragment(const ShardSpec& spec) const;
 
-  const PackPlan* plan_;  // outlives the workspace
+  Path out_;
+  const Outline* outline_;           // the caller's, or stored_ after open_for_merge
+  std::unique_ptr<Outline> stored_;  // what the parts left
   State state_ = State::fresh;
+  bool is_part_ = false;
   bool made_folder_ = false;
   File lock_;
+  File part_lock_;
 };
 
 }  // namespace stoker::data

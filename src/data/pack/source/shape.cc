@@ -1,16 +1,10 @@
-#include "data/pack/source.h"
-
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
-#include <dirent.h>
-#include <fcntl.h>
-#include <memory>
 #include <set>
-#include <sys/stat.h>
 
 #include "base/thread.h"
+#include "data/pack/source/tree.h"
 
 namespace stoker::data {
 
@@ -18,10 +12,6 @@ namespace {
 
 constexpr int kDeepest = 32;
 constexpr std::array<std::string_view, 5> kSplitNames = {"train", "val", "test", "valid", "validation"};
-
-std::string child(std::string_view folder, std::string_view name) {
-  return folder.empty() ? std::string(name) : format("{}/{}", folder, name);
-}
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
@@ -38,52 +28,6 @@ bool is_skipped_by_readers(std::string_view member) {
   return top.size() >= 4 && top.starts_with("__") && top.ends_with("__");
 }
 
-// What one folder holds: kinds are followed through symbolic links.
-struct Listing {
-  std::vector<SourceFile> files;
-  std::vector<std::string> folders;
-  std::vector<LeftOut> left_out;
-};
-
-Result<Listing> list(const Path& root, const std::string& path) {
-  const Path folder = path.empty() ? root : root / path;
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(folder.c_str()), ::closedir);
-  if (!stream) return posix_error(printable(folder.string()), errno);
-  Listing listing;
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(stream.get());
-    if (entry == nullptr) break;
-    const std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    if (name.front() == '.') {
-      listing.left_out.push_back({child(path, name), std::string(kHidden), {}});
-      continue;
-    }
-    struct stat info{};
-    if (::fstatat(::dirfd(stream.get()), entry->d_name, &info, 0) != 0) {
-      if (errno != ENOENT && errno != ELOOP) return posix_error(printable((folder / name).string()), errno);
-      listing.left_out.push_back({child(path, name), "not a file", "a link to nothing"});
-    } else if (S_ISDIR(info.st_mode)) {
-      listing.folders.emplace_back(name);
-    } else if (!S_ISREG(info.st_mode)) {
-      listing.left_out.push_back({child(path, name), "not a file", "a pipe, socket or device"});
-    } else if (!is_utf8(name)) {
-      listing.left_out.push_back({child(path, name), "unusable name", "not UTF-8"});
-    } else if (basename_of(name).size() == name.size()) {
-      listing.left_out.push_back({child(path, name), "not an image", "no extension"});
-    } else {
-      const std::int64_t modified = info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
-      listing.files.push_back({std::string(name), static_cast<std::uint64_t>(info.st_size), modified});
-    }
-  }
-  if (errno != 0) return posix_error(printable(folder.string()), errno);
-  std::sort(listing.files.begin(), listing.files.end(),
-            [](const SourceFile& a, const SourceFile& b) { return a.name < b.name; });
-  std::sort(listing.folders.begin(), listing.folders.end());
-  return listing;
-}
-
 // One folder to be walked with all below it: a class, or a split's root without its classes.
 struct Walk {
   SourceFolder top;
@@ -94,11 +38,11 @@ struct Walk {
   Status status;
 };
 
-Status walk_folder(const Path& root, SourceFolder folder, int depth, Walk& into) {
+Status walk_folder(const SourceTree& tree, SourceFolder folder, int depth, Walk& into) {
   if (depth > kDeepest) {
     return invalid("{}: folders more than {} deep (a link to a parent?)", printable(folder.path), kDeepest);
   }
-  OK_OR_RETURN(listing, list(root, folder.path));
+  OK_OR_RETURN(listing, tree.list(folder.path));
   into.left_out.insert(into.left_out.end(), listing.left_out.begin(), listing.left_out.end());
   if (is_skipped_by_readers(folder.member)) {
     for (const SourceFile& file : listing.files) {
@@ -115,7 +59,7 @@ Status walk_folder(const Path& root, SourceFolder folder, int depth, Walk& into)
       into.left_out.push_back({below.path, "unusable name", "not UTF-8"});
       continue;
     }
-    RETURN_IF_ERROR(walk_folder(root, std::move(below), depth + 1, into));
+    RETURN_IF_ERROR(walk_folder(tree, std::move(below), depth + 1, into));
   }
   folder.files = std::move(listing.files);
   if (!folder.files.empty()) into.folders.push_back(std::move(folder));
@@ -139,10 +83,10 @@ bool has_image(const Listing& listing) {
                      [](const SourceFile& f) { return is_image_extension(extension_of(f.name)); });
 }
 
-Status add_split(const Path& root, const std::string& name, const std::string& path, Shape& shape) {
+Status add_split(const SourceTree& tree, const std::string& name, const std::string& path, Shape& shape) {
   const auto split = static_cast<std::uint32_t>(shape.splits.size());
   shape.splits.push_back(name);
-  OK_OR_RETURN(listing, list(root, path));
+  OK_OR_RETURN(listing, tree.list(path));
   for (const std::string& folder : listing.folders) {
     if (!is_utf8(folder)) {
       shape.left_out.push_back({child(path, folder), "unusable name", "not UTF-8"});
@@ -169,35 +113,32 @@ Status add_split(const Path& root, const std::string& name, const std::string& p
   return {};
 }
 
-Result<Shape> find_shape(const Path& root) {
-  const std::string name = printable(root.string());
-  if (!path_exists(root)) return not_found("{}: no such folder", name);
-  if (!folder_exists(root)) return invalid("{}: is not a folder", name);
-  OK_OR_RETURN(top, list(root, ""));
+Result<Shape> find_shape(const SourceTree& tree) {
+  OK_OR_RETURN(top, tree.list(""));
   Shape shape;
   const bool has_splits = !top.folders.empty() && !has_image(top) &&
                           std::all_of(top.folders.begin(), top.folders.end(), is_split_name);
   if (!has_splits) {
-    RETURN_IF_ERROR(add_split(root, "all", "", shape));
+    RETURN_IF_ERROR(add_split(tree, "all", "", shape));
     return shape;
   }
   shape.left_out = top.left_out;
   for (const SourceFile& file : top.files) shape.left_out.push_back({file.name, "not an image", {}});
   for (std::string_view split : kSplitNames) {
     if (std::find(top.folders.begin(), top.folders.end(), split) == top.folders.end()) continue;
-    RETURN_IF_ERROR(add_split(root, std::string(split), std::string(split), shape));
+    RETURN_IF_ERROR(add_split(tree, std::string(split), std::string(split), shape));
   }
   return shape;
 }
 
-void run_walks(const Path& root, std::vector<Walk>& walks, int threads, const Progress& progress) {
+void run_walks(const SourceTree& tree, std::vector<Walk>& walks, int threads, const Progress& progress) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < walks.size(); i = next++) {
       if (progress.stop_requested()) {
-        walks[i].status = cancelled("{}: stopped while it was listed", printable(root.string()));
+        walks[i].status = cancelled("{}: stopped while it was listed", tree.shown(""));
       } else if (walks[i].is_deep) {
-        walks[i].status = walk_folder(root, walks[i].top, 1, walks[i]);
+        walks[i].status = walk_folder(tree, walks[i].top, 1, walks[i]);
       }
     }
   };
@@ -209,9 +150,9 @@ void run_walks(const Path& root, std::vector<Walk>& walks, int threads, const Pr
 }
 
 // Groups a folder's files by basename: sorted names put those of one basename side by side.
-Status group(const Path& root, Source& source, std::uint32_t number, SourceLayout layout) {
+Status group(Source& source, std::uint32_t number, SourceLayout layout) {
   const SourceFolder& folder = source.folders[number];
-  const std::string where = printable((root / folder.path).string());
+  const std::string where = source.tree->shown(folder.path);
   const std::vector<SourceFile>& files = folder.files;
   for (std::uint32_t i = 0; i < files.size();) {
     const std::string_view base = basename_of(files[i].name);
@@ -243,14 +184,15 @@ Status group(const Path& root, Source& source, std::uint32_t number, SourceLayou
         source.left_out.push_back({child(folder.path, files[f].name), "not an image", {}});
       }
     } else {
-      source.samples[folder.split].push_back({.folder = number, .first = i, .files = end - i});
+      source.samples[folder.split].push_back(
+          {.folder = number, .first = i, .files = end - i, .label = static_cast<std::int32_t>(folder.label)});
     }
     i = end;
   }
   return {};
 }
 
-Status check_classes(const Path& root, const Source& source, const std::vector<Walk>& walks) {
+Status check_classes(const Source& source, const std::vector<Walk>& walks) {
   std::set<std::uint32_t> used;
   for (const auto& samples : source.samples) {
     for (const SourceSample& sample : samples) used.insert(sample.folder);
@@ -262,61 +204,29 @@ Status check_classes(const Path& root, const Source& source, const std::vector<W
     for (std::size_t i = 0; i < walk.folders.size(); ++i)
       has_samples = has_samples || used.contains(folder++);
     if (!walk.class_name.empty() && !has_samples) {
-      return invalid("{}: class '{}' has no images", printable((root / walk.top.path).string()),
+      return invalid("{}: class '{}' has no images", source.tree->shown(walk.top.path),
                      printable(walk.class_name))
-          .cure("rmdir {}", shell_quote((root / walk.top.path).string()));
+          .cure("remove that folder, or put its images there");
     }
   }
   return {};
 }
 
-}  // namespace
-
-std::string_view basename_of(std::string_view name) { return name.substr(0, name.find('.')); }
-
-std::string extension_of(std::string_view name) {
-  const std::size_t dot = name.find('.');
-  return dot == std::string_view::npos ? std::string() : to_lower(name.substr(dot + 1));
-}
-
-bool is_image_extension(std::string_view extension) {
-  const std::string_view last = extension.substr(extension.rfind('.') + 1);
-  return last == "jpg" || last == "jpeg" || last == "png" || last == "webp";
-}
-
-std::string Source::key(const SourceSample& sample) const {
-  return child(folders[sample.folder].member, basename_of(file(sample, 0).name));
-}
-
-Result<Source> list_source(const Path& root, SourceLayout layout, int threads, const Progress& progress) {
-  OK_OR_RETURN(shape, find_shape(root));
-  run_walks(root, shape.walks, threads, progress);
-  Source source;
-  source.splits = shape.splits;
-  source.samples.resize(shape.splits.size());
-  source.classes.assign(shape.classes.begin(), shape.classes.end());
-  source.left_out = std::move(shape.left_out);
-  for (const Walk& walk : shape.walks) {
-    RETURN_IF_ERROR(walk.status);
-    source.left_out.insert(source.left_out.end(), walk.left_out.begin(), walk.left_out.end());
-    const auto label = std::lower_bound(source.classes.begin(), source.classes.end(), walk.class_name);
-    for (const SourceFolder& found : walk.folders) {
-      SourceFolder& folder = source.folders.emplace_back(found);
-      if (!walk.class_name.empty()) folder.label = label - source.classes.begin();
-    }
-  }
-  for (std::uint32_t i = 0; i < source.folders.size(); ++i) RETURN_IF_ERROR(group(root, source, i, layout));
-  const std::string name = printable(root.string());
+Status check_samples(const Source& source, const SourceOptions& options) {
   if (source.has_label_files && !source.classes.empty()) {
-    return invalid("{}: label files (.cls) and class folders at once: which is the label?", name);
+    return invalid("{}: label files (.cls) and class folders at once: which is the label?",
+                   source.tree->shown(""));
   }
   for (std::size_t split = 0; split < source.splits.size(); ++split) {
-    if (source.samples[split].empty() && (source.splits.size() > 1 || source.classes.empty())) {
-      return invalid("{}: no images{}", source.splits.size() > 1 ? name + "/" + source.splits[split] : name,
-                     layout == SourceLayout::images ? " (JPEG, PNG or WebP by their extension)" : "");
-    }
+    const bool has_splits = source.splits.size() > 1;
+    if (!source.samples[split].empty() || (!has_splits && !source.classes.empty())) continue;
+    return invalid("{}: no images{}", source.tree->shown(has_splits ? source.splits[split] : ""),
+                   options.layout == SourceLayout::images ? " (JPEG, PNG or WebP by their extension)" : "");
   }
-  RETURN_IF_ERROR(check_classes(root, source, shape.walks));
+  return {};
+}
+
+void count(Source& source) {
   for (const LeftOut& left_out : source.left_out) source.files += left_out.reason == kHidden ? 0 : 1;
   for (const auto& samples : source.samples) {
     for (const SourceSample& sample : samples) {
@@ -324,6 +234,33 @@ Result<Source> list_source(const Path& root, SourceLayout layout, int threads, c
       for (std::uint32_t i = 0; i < sample.files; ++i) source.bytes += source.file(sample, i).bytes;
     }
   }
+}
+
+}  // namespace
+
+Result<Source> list_by_folders(std::unique_ptr<SourceTree> tree, const SourceOptions& options,
+                               const Progress& progress) {
+  OK_OR_RETURN(shape, find_shape(*tree));
+  run_walks(*tree, shape.walks, options.threads, progress);
+  Source source;
+  source.tree = std::move(tree);
+  source.splits = shape.splits;
+  source.samples.resize(shape.splits.size());
+  source.classes.assign(shape.classes.begin(), shape.classes.end());
+  source.left_out = std::move(shape.left_out);
+  for (Walk& walk : shape.walks) {
+    RETURN_IF_ERROR(walk.status);
+    std::move(walk.left_out.begin(), walk.left_out.end(), std::back_inserter(source.left_out));
+    const auto label = std::lower_bound(source.classes.begin(), source.classes.end(), walk.class_name);
+    for (SourceFolder& found : walk.folders) {
+      SourceFolder& folder = source.folders.emplace_back(std::move(found));
+      if (!walk.class_name.empty()) folder.label = label - source.classes.begin();
+    }
+  }
+  for (std::uint32_t i = 0; i < source.folders.size(); ++i) RETURN_IF_ERROR(group(source, i, options.layout));
+  RETURN_IF_ERROR(check_samples(source, options));
+  RETURN_IF_ERROR(check_classes(source, shape.walks));
+  count(source);
   return source;
 }
 

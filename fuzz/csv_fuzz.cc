@@ -1,0 +1,25 @@
+// CsvReader on any text: rows of fields that lie in the text, or an error, and an end.
+#include <cstdint>
+#include <cstdlib>
+
+#include "data/pack/source/csv.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  for (const char separator : {',', '\t'}) {
+    stoker::data::CsvReader reader(text, separator, "fuzz");
+    std::size_t bytes = 0;
+    std::uint64_t line = 0;
+    for (;;) {
+      const auto row = reader.next();
+      if (!row.ok() || !row->has_value()) break;
+      if ((*row)->empty() || reader.line() <= line) std::abort();
+      line = reader.line();
+      for (const std::string& field : **row) bytes += field.size();
+      if (bytes > size) std::abort();
+    }
+    const auto after = reader.next();
+    if (!after.ok() || after->has_value()) std::abort();  // the end is the end
+  }
+  return 0;
+}

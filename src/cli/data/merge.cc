@@ -1,0 +1,39 @@
+// `stoker data merge OUT`: docs/commands/data-merge.md
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "data/pack/pack.h"
+
+namespace stoker::cli {
+
+int data_merge(std::span<const std::string> words, Output& out) {
+  std::string folder;
+  Arguments arguments("data merge", "Makes a dataset of what `stoker data pack --part I/N` has written.");
+  arguments.positional("OUT", &folder, "the folder that all parts were given");
+  arguments.example("stoker data merge photos-s");
+  if (const auto code = arguments.parse(words, out)) return *code;
+
+  const Result<data::PackSummary> summary = data::merge_parts(folder);
+  if (!summary.ok()) return out.fail(summary.error());
+  const formats::Manifest& manifest = summary->manifest;
+  const std::string name = printable(folder);
+  out.line("{}: {} samples, {} shards, {}, version {}", name, grouped(manifest.samples()),
+           grouped(manifest.shard_count()), rounded({manifest.bytes()}), manifest.short_version());
+  if (summary->left_out > 0) {
+    out.line("  {} files left out: {} (list: {}/left-out.csv)", grouped(summary->left_out),
+             data::left_out_text(manifest.left_out), name);
+  }
+  const nlohmann::ordered_json json = {{"dataset", name},
+                                       {"version", manifest.version},
+                                       {"samples", manifest.samples()},
+                                       {"shards", manifest.shard_count()},
+                                       {"bytes", manifest.bytes()},
+                                       {"files_left_out", summary->left_out},
+                                       {"left_out", manifest.left_out}};
+  out.json(json.dump());
+  return exit_code::kOk;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,70 @@
+#include "data/pack/outline.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+
+namespace stoker::data {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kCrcDigits = 8;
+
+// Throws nlohmann's exceptions for a document of another shape.
+Outline outline_of(const Json& json) {
+  Outline o;
+  o.fingerprint = json.at("plan");
+  o.source = json.at("source");
+  o.splits = json.at("splits");
+  o.classes = json.at("classes");
+  o.has_labels = json.at("has_labels");
+  o.is_strict = json.at("strict");
+  o.most_left_out_percent = json.at("most_left_out");
+  o.files = json.at("files");
+  o.shard_bytes = json.at("shard_bytes");
+  o.parts = json.at("parts");
+  for (const Json& file : json.at("left_out")) o.left_out.push_back({file.at(0), file.at(1), file.at(2)});
+  for (const Json& shard : json.at("shards")) o.shards.push_back({shard.at(0), shard.at(1)});
+  return o;
+}
+
+}  // namespace
+
+std::string Outline::encode() const {
+  Json json = {{"plan", fingerprint},
+               {"source", source},
+               {"splits", splits},
+               {"classes", classes},
+               {"has_labels", has_labels},
+               {"strict", is_strict},
+               {"most_left_out", most_left_out_percent},
+               {"files", files},
+               {"shard_bytes", shard_bytes},
+               {"parts", parts}};
+  json["left_out"] = Json::array();
+  for (const LeftOut& file : left_out) json["left_out"].push_back({file.path, file.reason, file.detail});
+  json["shards"] = Json::array();
+  for (const ShardOutline& shard : shards) json["shards"].push_back({shard.file, shard.split});
+  const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return format("{:08x}\n{}", crc32c(body), body);
+}
+
+Result<Outline> Outline::decode(std::string_view text, std::string_view subject) {
+  const std::string_view body = text.size() > kCrcDigits ? text.substr(kCrcDigits + 1) : "";
+  if (body.empty() || text.substr(0, kCrcDigits) != format("{:08x}", crc32c(body))) {
+    return corrupt("{}: is damaged", subject);
+  }
+  try {
+    Outline outline = outline_of(Json::parse(body));
+    for (const ShardOutline& shard : outline.shards) {
+      if (shard.split >= outline.splits.size()) return corrupt("{}: is damaged", subject);
+    }
+    return outline;
+  } catch (const Json::exception&) {
+    return corrupt("{}: is of another version", subject);
+  }
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/pack/source/tree.h"
+
+namespace stoker::data {
+
+namespace {
+
+constexpr std::uint64_t kPathLimit = 4096;
+
+std::int64_t modified_ns(const struct stat& info) {
+  return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+// Reads files below a folder; what it lists is up to the class that inherits.
+class DiskTree : public SourceTree {
+ public:
+  DiskTree(std::string root, std::shared_ptr<Pace> pace) : root_(std::move(root)), pace_(std::move(pace)) {}
+
+  Status read(std::string_view folder, const SourceFile& file, FileBytes& into) const override {
+    OK_OR_RETURN(fd, open(folder, file));
+    // One byte more than there should be, to see whether the file has grown.
+    const std::span<std::byte> room = into.resize(file.bytes + 1);
+    std::size_t have = 0;
+    do {
+      const ssize_t n = ::read(fd.get(), room.data() + have, room.size() - have);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return posix_error(shown(child(folder, file.name)), errno);
+      if (n == 0) break;
+      have += static_cast<std::size_t>(n);
+    } while (have < file.bytes);
+    if (have != file.bytes) return changed(folder, file);
+    into.shrink(file.bytes);
+    return {};
+  }
+
+  Status read_part(std::string_view folder, const SourceFile& file, std::uint64_t offset,
+                   std::span<std::byte> out) const override {
+    OK_OR_RETURN(fd, open(folder, file));
+    struct stat info{};
+    if (::fstat(fd.get(), &info) != 0) return posix_error(shown(child(folder, file.name)), errno);
+    if (static_cast<std::uint64_t>(info.st_size) != file.bytes) return changed(folder, file);
+    std::size_t have = 0;
+    while (have < out.size()) {
+      const ssize_t n =
+          ::pread(fd.get(), out.data() + have, out.size() - have, static_cast<off_t>(offset + have));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return posix_error(shown(child(folder, file.name)), errno);
+      if (n == 0) return changed(folder, file);
+      have += static_cast<std::size_t>(n);
+    }
+    return {};
+  }
+
+  std::string shown(std::string_view path) const override { return printable(full(path)); }
+
+ protected:
+  std::string full(std::string_view path) const {
+    if (path.empty()) return root_;
+    if (root_.empty() || root_.back() == '/') return root_ + std::string(path);
+    return child(root_, path);
+  }
+  Pace& pace() const { return *pace_; }
+
+ private:
+  Result<Fd> open(std::string_view folder, const SourceFile& file) const {
+    thread_local std::string path;  // kept from file to file
+    path = root_;
+    for (const std::string_view part : {folder, std::string_view(file.name)}) {
+      if (!path.empty() && path.back() != '/' && !part.empty()) path += '/';
+      path += part;
+    }
+    pace_->take();
+    Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (fd) return fd;
+    if (errno == ENOENT) {
+      return unavailable("{}: vanished while it was packed", printable(path))
+          .cure("the same command again, once nothing removes files there");
+    }
+    return posix_error(printable(path), errno);
+  }
+
+  Status changed(std::string_view folder, const SourceFile& file) const {
+    return unavailable("{}: changed while it was packed (it had {} bytes)", shown(child(folder, file.name)),
+                       file.bytes)
+        .cure("the same command again, once nothing writes there");
+  }
+
+  std::string root_;
+  // Shared by the trees and listings of one packing: the limit holds for all of them together.
+  std::shared_ptr<Pace> pace_;
+};
+
+class FolderTree final : public DiskTree {
+ public:
+  FolderTree(std::string root, std::shared_ptr<Pace> pace, Progress* progress)
+      : DiskTree(std::move(root), std::move(pace)), progress_(progress) {}
+
+  Result<Listing> list(const std::string& folder) const override {
+    const std::string path = full(folder);
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(path.c_str()), ::closedir);
+    if (!stream) return posix_error(printable(path), errno);
+    OK_OR_RETURN(names, names_in(stream.get(), folder));
+    std::sort(names.begin(), names.end(), [](const Name& a, const Name& b) { return a.inode < b.inode; });
+    Listing listing;
+    for (Name& name : names) RETURN_IF_ERROR(look_at(::dirfd(stream.get()), folder, name.text, listing));
+    listing.sort();
+    return listing;
+  }
+
+ private:
+  struct Name {
+    std::uint64_t inode = 0;
+    std::string text;
+  };
+
+  Result<std::vector<Name>> names_in(DIR* stream, const std::string& folder) const {
+    std::vector<Name> names;
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(stream);
+      if (entry == nullptr) break;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.push_back({entry->d_ino, std::string(name)});
+    }
+    if (errno != 0) return posix_error(printable(full(folder)), errno);
+    return names;
+  }
+
+  // Kinds are followed through symbolic links.
+  Status look_at(int fd, const std::string& folder, std::string& name, Listing& listing) const {
+    constexpr std::uint64_t kToldEvery = 1024;
+    if (name.front() == '.') {
+      listing.left_out.push_back({child(folder, name), std::string(kHidden), {}});
+      return {};
+    }
+    pace().take();
+    if (const std::uint64_t seen = ++seen_; seen % kToldEvery == 0 || pace().is_limited()) {
+      progress_->report({.done = seen, .total = 0, .unit = "files listed", .bytes = {}});
+      if (progress_->stop_requested()) return cancelled("{}: stopped while it was listed", shown(""));
+    }
+    struct stat info{};
+    if (::fstatat(fd, name.c_str(), &info, 0) != 0) {
+      // Gone since its folder was read: as if it had never been there.
+      const int error = errno;
+      if (error == ENOENT && ::fstatat(fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};
+      if (error != ENOENT && error != ELOOP) return posix_error(shown(child(folder, name)), error);
+      listing.left_out.push_back({child(folder, name), "not a file", "a link to nothing"});
+    } else if (S_ISDIR(info.st_mode)) {
+      listing.folders.push_back(std::move(name));
+    } else if (!S_ISREG(info.st_mode)) {
+      listing.left_out.push_back({child(folder, name), "not a file", "a pipe, socket or device"});
+    } else {
+      add_file(listing, folder,
+               {std::move(name), static_cast<std::uint64_t>(info.st_size), modified_ns(info), 0});
+    }
+    return {};
+  }
+
+  Progress* progress_;  // outlives the listing; not used afterwards
+  mutable std::atomic<std::uint64_t> seen_{0};
+};
+
+// Some paths on disk, as the folders they name.
+class PathsTree final : public DiskTree {
+ public:
+  PathsTree(std::string root, std::shared_ptr<Pace> pace, VirtualFolders folders)
+      : DiskTree(std::move(root), std::move(pace)), folders_(std::move(folders)) {}
+  Result<Listing> list(const std::string& folder) const override { return folders_.list(folder); }
+
+ private:
+  VirtualFolders folders_;
+};
+
+// The deepest folder that holds all paths: "" if they have none in common.
+std::string_view common_folder(const std::vector<std::string>& paths) {
+  const auto folder_of = [](std::string_view path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash + 1);
+  };
+  std::string_view common = folder_of(paths.front());
+  for (const std::string& path : paths) {
+    while (!common.empty() && !path.starts_with(common))
+      common = folder_of(common.substr(0, common.size() - 1));
+  }
+  return common;
+}
+
+// "./a//b" as "a/b"; '..' stays.
+std::string tidied(std::string_view path) {
+  std::string tidy = path.starts_with('/') ? "/" : "";
+  for (std::string_view part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (!tidy.empty() && tidy.back() != '/') tidy += '/';
+    tidy += part;
+  }
+  return tidy;
+}
+
+}  // namespace
+
+std::unique_ptr<SourceTree> folder_tree(std::string root, std::shared_ptr<Pace> pace, Progress* progress) {
+  return std::make_unique<FolderTree>(std::move(root), std::move(pace), progress);
+}
+
+Result<std::unique_ptr<SourceTree>> paths_tree(std::string_view text, std::string_view subject,
+                                               std::shared_ptr<Pace> pace, Progress& progress) {
+  const char separator = text.find('\0') == std::string_view::npos ? '\n' : '\0';
+  std::vector<std::string> paths;
+  for (std::string_view line : split(text, separator)) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty()) continue;
+    if (line.size() > kPathLimit) {
+      return invalid("{}: path {} has {} bytes (at most {})", subject, paths.size() + 1, line.size(),
+                     kPathLimit);
+    }
+    paths.push_back(tidied(line));
+  }
+  if (paths.empty()) return invalid("{}: no paths", subject);
+  const std::string root(common_folder(paths));
+  VirtualFolders folders;
+  std::uint64_t seen = 0;
+  for (const std::string& path : paths) {
+    if (progress.stop_requested()) return cancelled("{}: stopped while paths were looked at", subject);
+    pace->take();
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) return posix_error(printable(path), errno);
+    const std::string_view below = std::string_view(path).substr(root.size());
+    for (std::string_view part : split(below, '/')) {
+      if (part == "..") return invalid("{}: '..' below the folder that all paths share", printable(path));
+    }
+    if (!S_ISREG(info.st_mode)) {
+      folders.leave_out(below, "not a file", S_ISDIR(info.st_mode) ? "a folder" : "a pipe, socket or device");
+    } else {
+      folders.add(below, {{}, static_cast<std::uint64_t>(info.st_size), modified_ns(info), 0});
+    }
+    progress.report({.done = ++seen, .total = paths.size(), .unit = "paths looked at", .bytes = {}});
+  }
+  folders.sort();
+  if (const auto twin = folders.duplicate()) {
+    return invalid("{}: '{}' is there twice", subject, printable(root + *twin));
+  }
+  return std::unique_ptr<SourceTree>(std::make_unique<PathsTree>(root, std::move(pace), std::move(folders)));
+}
+
+}  // namespace stoker::data

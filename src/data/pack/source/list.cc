@@ -1,0 +1,276 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <limits>
+#include <map>
+#include <sys/stat.h>
+#include <unordered_map>
+
+#include "base/thread.h"
+#include "data/pack/source/csv.h"
+#include "data/pack/source/tree.h"
+
+namespace stoker::data {
+
+namespace {
+
+constexpr ByteCount kListLimit = 8_GiB;
+constexpr std::size_t kPathLimit = 4096;
+constexpr std::string_view kPathNames[] = {"path", "file", "filename", "file_name", "filepath", "image"};
+constexpr std::string_view kLabelNames[] = {"label", "class", "target", "category"};
+constexpr std::string_view kSplitNames[] = {"split", "subset"};
+
+struct Row {
+  std::string path;  // as written, tidied; from the root once that is known
+  std::string label;
+  std::string split;
+  std::uint64_t line = 0;
+  SourceFile file;
+  Status status;
+  std::string_view problem;  // why it is left out
+};
+
+// Which field of a row is what; -1: none.
+struct Columns {
+  int path = 0;
+  int label = -1;
+  int split = -1;
+  bool has_header = false;
+};
+
+int position(const std::vector<std::string>& row, std::span<const std::string_view> names) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::string word = to_lower(trim(row[i]));
+    if (std::find(names.begin(), names.end(), word) != names.end()) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Columns columns_of(const std::vector<std::string>& first) {
+  if (const int path = position(first, kPathNames); path >= 0) {
+    return {.path = path,
+            .label = position(first, kLabelNames),
+            .split = position(first, kSplitNames),
+            .has_header = true};
+  }
+  return {.path = 0, .label = first.size() > 1 ? 1 : -1, .split = first.size() > 2 ? 2 : -1};
+}
+
+// Reads the rows of one list and makes a source of them.
+class ListReader {
+ public:
+  ListReader(const SourceOptions& options, std::shared_ptr<Pace> pace, Progress& progress)
+      : options_(options), subject_(printable(options.where)), pace_(std::move(pace)), progress_(progress) {}
+
+  Result<Source> read() {
+    RETURN_IF_ERROR(read_rows());
+    choose_root();
+    RETURN_IF_ERROR(look_at_files());
+    Source source;
+    RETURN_IF_ERROR(number_labels(source));
+    RETURN_IF_ERROR(take_rows(source));
+    source.tree = folder_tree(root_.empty() ? "." : root_, pace_, &progress_);
+    return source;
+  }
+
+ private:
+  template <typename... Args>
+  Status at(const Row& row, std::string_view what, const Args&... args) const {
+    return invalid("{}:{}: {}", subject_, row.line, format(what, args...));
+  }
+
+  Status read_rows() {
+    OK_OR_RETURN(text, read_file(options_.where, kListLimit));
+    const bool is_tabbed = Path(options_.where).extension() == ".tsv";
+    CsvReader reader(text, is_tabbed ? '\t' : ',', subject_);
+    Columns columns;
+    for (bool is_first = true;; is_first = false) {
+      OK_OR_RETURN(fields, reader.next());
+      if (!fields) break;
+      if (is_first) columns = columns_of(*fields);
+      if (is_first && columns.has_header) continue;
+      Row row;
+      row.line = reader.line();
+      const auto field = [&, &fields = fields](int column) {
+        const bool has_it = column >= 0 && static_cast<std::size_t>(column) < fields->size();
+        return has_it ? std::string(trim((*fields)[static_cast<std::size_t>(column)])) : std::string();
+      };
+      row.path = Path(field(columns.path)).lexically_normal().string();
+      row.label = field(columns.label);
+      row.split = field(columns.split);
+      if (row.path.empty() || row.path.ends_with('/') || row.path == ".") return at(row, "no path of a file");
+      if (row.path.size() > kPathLimit)
+        return at(row, "a path of {} bytes (at most {})", row.path.size(), kPathLimit);
+      rows_.push_back(std::move(row));
+    }
+    if (rows_.empty()) return invalid("{}: names no files", subject_);
+    return {};
+  }
+
+  // Paths count from the list's own folder. Where one leaves that, keys begin at the deepest folder that
+  // holds all files.
+  void choose_root() {
+    root_ = Path(options_.where).parent_path().string();
+    const auto leaves = [](const Row& row) {
+      return row.path.starts_with('/') || row.path.starts_with("../");
+    };
+    if (std::none_of(rows_.begin(), rows_.end(), leaves)) return;
+    const auto parent = [](std::string_view path) { return path.substr(0, path.rfind('/') + 1); };
+    std::string common;
+    for (Row& row : rows_) {
+      row.path = std::filesystem::absolute(Path(root_) / row.path).lexically_normal().string();
+      if (common.empty()) common = parent(row.path);
+      while (!row.path.starts_with(common))
+        common = parent(std::string_view(common).substr(0, common.size() - 1));
+    }
+    for (Row& row : rows_) row.path = row.path.substr(common.size());
+    root_ = common;
+  }
+
+  Status look_at_files() {
+    std::atomic<std::size_t> next{0};
+    std::atomic<std::uint64_t> seen{0};
+    const auto work = [&] {
+      constexpr std::size_t kAtOnce = 64;
+      for (std::size_t begin = next.fetch_add(kAtOnce); begin < rows_.size();
+           begin = next.fetch_add(kAtOnce)) {
+        for (std::size_t i = begin; i < std::min(begin + kAtOnce, rows_.size()); ++i) {
+          if (progress_.stop_requested()) return;
+          look_at(rows_[i]);
+          progress_.report({.done = ++seen, .total = rows_.size(), .unit = "files looked at", .bytes = {}});
+        }
+      }
+    };
+    {
+      std::vector<Thread> helpers;
+      for (int t = 1; t < options_.threads; ++t) helpers.emplace_back([&](const StopToken&) { work(); });
+      work();
+    }
+    if (progress_.stop_requested()) return cancelled("{}: stopped while files were looked at", subject_);
+    for (const Row& row : rows_) RETURN_IF_ERROR(row.status);
+    return {};
+  }
+
+  void look_at(Row& row) {
+    pace_->take();
+    struct stat info{};
+    const std::string path = child(root_ == "/" ? "" : root_, row.path);
+    if (::stat((root_ == "/" ? "/" + path : path).c_str(), &info) != 0) {
+      const Status why = posix_error(printable(row.path), errno);
+      row.status = Status(why.code(), format("{}:{}: {}", subject_, row.line, why.message()));
+      return;
+    }
+    if (!S_ISREG(info.st_mode)) row.problem = S_ISDIR(info.st_mode) ? "a folder" : "a pipe, socket or device";
+    row.file = {.name = row.path.substr(row.path.rfind('/') + 1),
+                .bytes = static_cast<std::uint64_t>(info.st_size),
+                .modified_ns = info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec,
+                .place = 0};
+  }
+
+  // Labels that are all natural numbers stand for themselves; else their texts are classes, in order.
+  Status number_labels(Source& source) {
+    bool has_labels = false;
+    bool all_numbers = true;
+    for (const Row& row : rows_) {
+      std::int64_t number = 0;
+      has_labels = has_labels || !row.label.empty();
+      all_numbers = all_numbers && (row.label.empty() || (parse_number(row.label, &number) && number >= 0));
+    }
+    source.has_number_labels = has_labels && all_numbers;
+    if (!has_labels || all_numbers) return {};
+    for (const Row& row : rows_) {
+      if (!row.label.empty()) source.classes.push_back(row.label);
+    }
+    std::sort(source.classes.begin(), source.classes.end());
+    source.classes.erase(std::unique(source.classes.begin(), source.classes.end()), source.classes.end());
+    return {};
+  }
+
+  Result<std::int32_t> label_of(const Source& source, const Row& row) const {
+    if (row.label.empty()) return -1;
+    if (!source.has_number_labels) {
+      return static_cast<std::int32_t>(
+          std::lower_bound(source.classes.begin(), source.classes.end(), row.label) - source.classes.begin());
+    }
+    std::int64_t number = 0;
+    if (!parse_number(row.label, &number) || number > std::numeric_limits<std::int32_t>::max()) {
+      return at(row, "label {} is too large (at most 2147483647)", row.label);
+    }
+    return static_cast<std::int32_t>(number);
+  }
+
+  Result<std::uint32_t> split_of(Source& source, const Row& row) const {
+    const std::string name = row.split.empty() ? "all" : row.split;
+    const auto found = std::find(source.splits.begin(), source.splits.end(), name);
+    if (found != source.splits.end()) return static_cast<std::uint32_t>(found - source.splits.begin());
+    const bool is_name =
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+        std::string::npos;
+    constexpr std::size_t kMostSplits = 64;
+    if (!is_name)
+      return at(row, "'{}' cannot be the name of a split (letters, digits, '-', '_')", printable(name));
+    if (source.splits.size() == kMostSplits) return at(row, "more than {} splits", kMostSplits);
+    source.splits.push_back(name);
+    source.samples.emplace_back();
+    return static_cast<std::uint32_t>(source.splits.size() - 1);
+  }
+
+  Status take_rows(Source& source) {
+    std::map<std::string, std::uint32_t, std::less<>> folders;
+    std::unordered_map<std::string, std::uint64_t> lines;  // key → line
+    for (Row& row : rows_) {
+      ++source.files;
+      source.bytes += row.file.bytes;
+      if (!row.problem.empty()) {
+        source.left_out.push_back({row.path, "not a file", std::string(row.problem)});
+        continue;
+      }
+      const std::string extension = extension_of(row.file.name);
+      if (extension.empty() || (options_.layout == SourceLayout::images && !is_image_extension(extension))) {
+        source.left_out.push_back({row.path, "not an image", extension.empty() ? "no extension" : ""});
+        continue;
+      }
+      OK_OR_RETURN(split, split_of(source, row));
+      OK_OR_RETURN(label, label_of(source, row));
+      const std::size_t slash = row.path.rfind('/');
+      const std::string folder = slash == std::string::npos ? "" : row.path.substr(0, slash);
+      const auto [found, is_new] =
+          folders.try_emplace(folder, static_cast<std::uint32_t>(source.folders.size()));
+      if (is_new)
+        source.folders.push_back({.path = folder, .member = folder, .split = 0, .label = -1, .files = {}});
+      const SourceSample sample{
+          .folder = found->second,
+          .first = static_cast<std::uint32_t>(source.folders[found->second].files.size()),
+          .files = 1,
+          .label = label};
+      source.folders[found->second].files.push_back(std::move(row.file));
+      source.samples[split].push_back(sample);
+      if (const auto [twin, fresh] = lines.emplace(source.key(sample), row.line); !fresh) {
+        return at(row, "'{}' and the file of line {} would be one sample ('{}')", printable(row.path),
+                  twin->second, printable(twin->first))
+            .cure("each file once; to see a class more often, weight it when training");
+      }
+    }
+    if (source.splits.empty())
+      return invalid(
+          "{}: no images{}", subject_,
+          options_.layout == SourceLayout::images ? " (JPEG, PNG or WebP by their extension)" : "");
+    return {};
+  }
+
+  const SourceOptions& options_;
+  std::string subject_;
+  std::shared_ptr<Pace> pace_;  // shared with the tree
+  Progress& progress_;
+  std::string root_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+Result<Source> list_from_csv(const SourceOptions& options, std::shared_ptr<Pace> pace, Progress& progress) {
+  return ListReader(options, std::move(pace), progress).read();
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,137 @@
+#include "data/pack/source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <unistd.h>
+
+#include "data/pack/source/order_hash.h"
+#include "data/pack/source/tree.h"
+
+namespace stoker::data {
+
+Source::Source() = default;
+Source::Source(Source&&) noexcept = default;
+Source& Source::operator=(Source&&) noexcept = default;
+Source::~Source() = default;
+
+std::string_view basename_of(std::string_view name) { return name.substr(0, name.find('.')); }
+
+std::string extension_of(std::string_view name) {
+  const std::size_t dot = name.find('.');
+  return dot == std::string_view::npos ? std::string() : to_lower(name.substr(dot + 1));
+}
+
+bool is_image_extension(std::string_view extension) {
+  const std::string_view last = extension.substr(extension.rfind('.') + 1);
+  return last == "jpg" || last == "jpeg" || last == "png" || last == "webp";
+}
+
+std::string Source::key(const SourceSample& sample) const {
+  return child(folders[sample.folder].member, basename_of(file(sample, 0).name));
+}
+
+namespace {
+
+constexpr std::size_t kPathsLimit = std::size_t{8} << 30;
+
+Result<std::string> read_all(int fd, std::string_view subject) {
+  std::string text;
+  for (;;) {
+    char buffer[65536];
+    const ssize_t n = ::read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return posix_error(subject, errno);
+    if (n == 0) return text;
+    if (text.size() > kPathsLimit) return invalid("{}: more than 8 GiB of paths", subject);
+    text.append(buffer, static_cast<std::size_t>(n));
+  }
+}
+
+Result<std::unique_ptr<SourceTree>> open_archive(Archive kind, const SourceOptions& options,
+                                                 Progress& progress) {
+  if (kind == Archive::tar) return tar_tree(options.where, progress);
+  if (kind == Archive::zip) return zip_tree(options.where, progress);
+  return invalid("{}: is compressed as a whole, so that nothing in it can be read by itself",
+                 printable(options.where))
+      .cure("unpack that layer first, as in: gzip -dk {}", shell_quote(options.where));
+}
+
+Result<Source> list_any(const SourceOptions& options, Progress& progress) {
+  // Shared by the source's tree and whoever lists: one limit for all.
+  auto pace = std::make_shared<Pace>(options.metadata_per_s);
+  if (options.where == "-") {
+    OK_OR_RETURN(text, read_all(options.standard_input, "standard input"));
+    OK_OR_RETURN(tree, paths_tree(text, "standard input", pace, progress));
+    return list_by_folders(std::move(tree), options, progress);
+  }
+  const std::string name = printable(options.where);
+  if (!path_exists(options.where)) return not_found("{}: no such folder, archive or list", name);
+  if (folder_exists(options.where)) {
+    return list_by_folders(folder_tree(options.where, pace, &progress), options, progress);
+  }
+  const Path extension = Path(options.where).extension();
+  if (extension == ".csv" || extension == ".tsv") return list_from_csv(options, pace, progress);
+  OK_OR_RETURN(kind, archive_kind(options.where));
+  if (kind == Archive::none) {
+    return invalid("{}: is neither a folder, nor a tar or zip archive, nor a list (.csv, .tsv)", name);
+  }
+  OK_OR_RETURN(tree, open_archive(kind, options, progress));
+  return list_by_folders(std::move(tree), options, progress);
+}
+
+}  // namespace
+
+Result<Source> list_source(const SourceOptions& options, Progress& progress) {
+  OK_OR_RETURN(source, list_any(options, progress));
+  if (!options.splits.empty()) RETURN_IF_ERROR(divide(source, options));
+  return std::move(source);
+}
+
+// Class by class, so that each split has its share of each; which samples, only key and seed decide.
+Status divide(Source& source, const SourceOptions& options) {
+  const std::string name = printable(options.where);
+  if (source.splits.size() > 1 || source.splits[0] != "all") {
+    return invalid("{}: has splits already: {} (--split)", name, join(source.splits, ", "));
+  }
+  struct Placed {
+    std::int32_t label;
+    std::uint64_t hash;
+    std::uint32_t sample;
+    auto operator<=>(const Placed&) const = default;
+  };
+  const std::vector<SourceSample> all = std::move(source.samples[0]);
+  std::vector<Placed> placed;
+  placed.reserve(all.size());
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    // Another hash than the one that orders shards: else a split would be a stretch of that order.
+    placed.push_back({all[i].label, order_hash(source, all[i], options.seed + 0x73706C6974), i});
+  }
+  std::sort(placed.begin(), placed.end());
+  std::vector<std::uint32_t> split_of(all.size());
+  for (std::size_t begin = 0; begin < placed.size();) {
+    std::size_t end = begin;
+    while (end < placed.size() && placed[end].label == placed[begin].label) ++end;
+    double sum = 0;
+    std::size_t from = begin;
+    for (std::uint32_t split = 0; split < options.splits.size(); ++split) {
+      sum += options.splits[split].share;
+      const bool is_last = split + 1 == options.splits.size();
+      const auto share = static_cast<std::size_t>(sum * static_cast<double>(end - begin) + 0.5);
+      const std::size_t to = is_last ? end : std::min(end, begin + share);
+      for (; from < to; ++from) split_of[placed[from].sample] = split;
+    }
+    begin = end;
+  }
+  source.splits.clear();
+  for (const SplitShare& share : options.splits) source.splits.push_back(share.name);
+  source.samples.assign(options.splits.size(), {});
+  for (std::uint32_t i = 0; i < all.size(); ++i) source.samples[split_of[i]].push_back(all[i]);
+  for (std::size_t split = 0; split < source.splits.size(); ++split) {
+    if (!source.samples[split].empty()) continue;
+    return invalid("{}: split '{}' would get none of {} samples (--split)", name, source.splits[split],
+                   all.size());
+  }
+  return {};
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,110 @@
+#include "data/pack/source/tree.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace stoker::data {
+
+namespace {
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::span<std::byte> FileBytes::resize(std::size_t size) {
+  if (size > capacity_) {
+    capacity_ = std::max(size, capacity_ * 2);
+    memory_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
+  }
+  size_ = size;
+  return {memory_.get(), size};
+}
+
+void FileBytes::assign(std::span<const std::byte> bytes) {
+  const std::span<std::byte> room = resize(bytes.size());
+  if (!bytes.empty()) std::memcpy(room.data(), bytes.data(), bytes.size());
+}
+
+void Listing::sort() {
+  std::sort(files.begin(), files.end(),
+            [](const SourceFile& a, const SourceFile& b) { return a.name < b.name; });
+  std::sort(folders.begin(), folders.end());
+}
+
+std::string child(std::string_view folder, std::string_view name) {
+  std::string path;
+  path.reserve(folder.size() + name.size() + 1);
+  path = folder;
+  if (!path.empty()) path += '/';
+  path += name;
+  return path;
+}
+
+void add_file(Listing& listing, std::string_view folder, SourceFile file) {
+  if (file.name.front() == '.') {
+    listing.left_out.push_back({child(folder, file.name), std::string(kHidden), {}});
+  } else if (!is_utf8(file.name)) {
+    listing.left_out.push_back({child(folder, file.name), "unusable name", "not UTF-8"});
+  } else if (file.name.find('.') == std::string::npos) {
+    listing.left_out.push_back({child(folder, file.name), "not an image", "no extension"});
+  } else {
+    listing.files.push_back(std::move(file));
+  }
+}
+
+Listing& VirtualFolders::folder(std::string_view path) {
+  if (const auto found = folders_.find(path); found != folders_.end()) return found->second;
+  Listing& made = folders_.emplace(std::string(path), Listing{}).first->second;
+  if (!path.empty()) {
+    const std::size_t slash = path.rfind('/');
+    const std::string_view name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+    Listing& parent = folder(slash == std::string_view::npos ? "" : path.substr(0, slash));
+    if (name.front() == '.') {
+      parent.left_out.push_back({std::string(path), std::string(kHidden), {}});
+    } else {
+      parent.folders.emplace_back(name);
+    }
+  }
+  return made;
+}
+
+void VirtualFolders::add(std::string_view path, SourceFile file) {
+  const std::size_t slash = path.rfind('/');
+  const std::string_view parent = slash == std::string_view::npos ? "" : path.substr(0, slash);
+  file.name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  add_file(folder(parent), parent, std::move(file));
+}
+
+void VirtualFolders::leave_out(std::string_view path, std::string_view reason, std::string_view detail) {
+  folder("").left_out.push_back({std::string(path), std::string(reason), std::string(detail)});
+}
+
+void VirtualFolders::sort() {
+  folder("");
+  for (auto& [path, listing] : folders_) listing.sort();
+}
+
+std::optional<std::string> VirtualFolders::duplicate() const {
+  for (const auto& [path, listing] : folders_) {
+    const auto twin =
+        std::adjacent_find(listing.files.begin(), listing.files.end(),
+                           [](const SourceFile& a, const SourceFile& b) { return a.name == b.name; });
+    if (twin != listing.files.end()) return child(path, twin->name);
+  }
+  return std::nullopt;
+}
+
+Result<Listing> VirtualFolders::list(const std::string& folder) const {
+  const auto found = folders_.find(folder);
+  if (found == folders_.end()) return not_found("{}: no such folder", printable(folder));
+  return found->second;
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,256 @@
+#include "format/zip.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+
+#include <isa-l.h>
+
+namespace stoker::formats {
+
+static_assert(std::endian::native == std::endian::little, "zip numbers are read in place");
+
+namespace {
+
+constexpr std::uint32_t kEndMagic = 0x06054b50;
+constexpr std::uint32_t kWideEndMagic = 0x06064b50;
+constexpr std::uint32_t kWideLocatorMagic = 0x07064b50;
+constexpr std::uint32_t kMemberMagic = 0x02014b50;
+constexpr std::uint32_t kLocalMagic = 0x04034b50;
+constexpr std::size_t kEndBytes = 22;
+constexpr std::size_t kWideEndBytes = 56;
+constexpr std::size_t kWideLocatorBytes = 20;
+constexpr std::size_t kMemberBytes = 46;
+constexpr std::size_t kLocalBytes = 30;
+constexpr std::uint64_t kLongestComment = 0xFFFF;
+constexpr std::uint64_t kDirectoryLimit = std::uint64_t{2} << 30;
+// Deflate codes at most 258 bytes in two bits or so: more than 1032 to 1 is a lie.
+constexpr std::uint64_t kMostInflation = 1032;
+constexpr std::uint32_t kNarrow32 = 0xFFFFFFFF;
+
+template <typename T>
+T load(std::span<const std::byte> bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+std::string_view text_at(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {
+  return {reinterpret_cast<const char*>(bytes.data()) + offset, size};
+}
+
+// Sizes and places that did not fit 32 bits stand in extra field 1, in this order, only those that are
+// 0xFFFFFFFF.
+bool apply_wide(std::span<const std::byte> extra, ZipMember& member) {
+  while (extra.size() >= 4) {
+    const auto id = load<std::uint16_t>(extra, 0);
+    const auto size = load<std::uint16_t>(extra, 2);
+    if (size > extra.size() - 4) return true;  // others' private fields may be malformed
+    if (id != 1) {
+      extra = extra.subspan(4u + size);
+      continue;
+    }
+    std::span<const std::byte> values = extra.subspan(4, size);
+    for (std::uint64_t* field : {&member.bytes, &member.stored_bytes, &member.header_offset}) {
+      if (*field != kNarrow32) continue;
+      if (values.size() < 8) return false;
+      *field = load<std::uint64_t>(values, 0);
+      values = values.subspan(8);
+    }
+    return true;
+  }
+  return true;
+}
+
+std::uint32_t crc32_of(std::span<const std::byte> bytes) {
+  // ISA-L reads only; its parameter lacks the const in some versions.
+  auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
+  return crc32_gzip_refl(0, data, bytes.size());
+}
+
+// Inflates to exactly out.size() bytes.
+bool inflate(std::span<const std::byte> packed, std::span<std::byte> out) {
+  inflate_state state;
+  isal_inflate_init(&state);
+  state.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(packed.data()));
+  state.avail_in = static_cast<std::uint32_t>(packed.size());
+  state.next_out = reinterpret_cast<std::uint8_t*>(out.data());
+  state.avail_out = static_cast<std::uint32_t>(out.size());
+  return isal_inflate(&state) == ISAL_DECOMP_OK && state.avail_out == 0 &&
+         state.block_state == ISAL_BLOCK_FINISH;
+}
+
+}  // namespace
+
+Result<ZipReader> ZipReader::open(ReadAt read, std::uint64_t size, std::string subject) {
+  ZipReader zip;
+  zip.read_ = std::move(read);
+  zip.size_ = size;
+  zip.subject_ = std::move(subject);
+  OK_OR_RETURN(directory, zip.find_directory());
+  RETURN_IF_ERROR(zip.read_directory(directory));
+  RETURN_IF_ERROR(zip.check_places(directory.offset));
+  return zip;
+}
+
+// The end record is the last thing but for a comment of up to 64 KiB.
+Result<ZipReader::Directory> ZipReader::find_directory() const {
+  if (size_ < kEndBytes) return damaged("too short for a zip archive");
+  const std::uint64_t window = std::min<std::uint64_t>(size_, kEndBytes + kLongestComment);
+  std::vector<std::byte> tail(window);
+  RETURN_IF_ERROR(read_(size_ - window, tail));
+  std::optional<std::size_t> found;
+  for (std::size_t at = tail.size() - kEndBytes + 1; at-- > 0;) {
+    if (load<std::uint32_t>(tail, at) != kEndMagic) continue;
+    if (load<std::uint16_t>(tail, at + 20) > tail.size() - at - kEndBytes) continue;
+    found = at;
+    break;
+  }
+  if (!found) return damaged("has no directory at its end: cut off, or no zip archive");
+  const std::span<const std::byte> end = std::span(tail).subspan(*found);
+  if (load<std::uint16_t>(end, 4) != 0 || load<std::uint16_t>(end, 6) != 0) {
+    return invalid("{}: is one of several volumes, which is not supported", subject_);
+  }
+  Directory directory{.offset = load<std::uint32_t>(end, 16),
+                      .bytes = load<std::uint32_t>(end, 12),
+                      .members = load<std::uint16_t>(end, 10)};
+  const std::uint64_t end_offset = size_ - window + *found;
+  if (directory.offset == kNarrow32 || directory.bytes == kNarrow32 || directory.members == 0xFFFF) {
+    OK_OR_RETURN(wide, wide_directory(end_offset));
+    if (wide.bytes != 0 || wide.members != 0) directory = wide;
+  }
+  if (directory.offset > end_offset || directory.bytes > end_offset - directory.offset) {
+    return damaged("its directory reaches beyond the end");
+  }
+  if (directory.bytes > kDirectoryLimit) {
+    return invalid("{}: its directory has {} bytes (at most {})", subject_, directory.bytes, kDirectoryLimit);
+  }
+  if (directory.members > directory.bytes / kMemberBytes) {
+    return damaged(
+        format("claims {} members in a directory of {} bytes", directory.members, directory.bytes));
+  }
+  return directory;
+}
+
+// Nothing (all zero) where the narrow record just happens to hold such numbers.
+Result<ZipReader::Directory> ZipReader::wide_directory(std::uint64_t end_offset) const {
+  if (end_offset < kWideLocatorBytes) return Directory{};
+  std::byte locator[kWideLocatorBytes];
+  RETURN_IF_ERROR(read_(end_offset - kWideLocatorBytes, locator));
+  if (load<std::uint32_t>(locator, 0) != kWideLocatorMagic) return Directory{};
+  const auto at = load<std::uint64_t>(locator, 8);
+  if (at > end_offset - kWideLocatorBytes || end_offset - kWideLocatorBytes - at < kWideEndBytes) {
+    return damaged("its zip64 record is not where it says");
+  }
+  std::byte record[kWideEndBytes];
+  RETURN_IF_ERROR(read_(at, record));
+  if (load<std::uint32_t>(record, 0) != kWideEndMagic)
+    return damaged("its zip64 record is not where it says");
+  return Directory{.offset = load<std::uint64_t>(record, 48),
+                   .bytes = load<std::uint64_t>(record, 40),
+                   .members = load<std::uint64_t>(record, 32)};
+}
+
+Status ZipReader::read_directory(const Directory& directory) {
+  std::vector<std::byte> bytes(directory.bytes);
+  RETURN_IF_ERROR(read_(directory.offset, bytes));
+  std::span<const std::byte> left = bytes;
+  members_.reserve(directory.members);
+  for (std::uint64_t i = 0; i < directory.members; ++i) {
+    if (left.size() < kMemberBytes || load<std::uint32_t>(left, 0) != kMemberMagic) {
+      return damaged(format("its directory ends at member {} of {}", i + 1, directory.members));
+    }
+    const std::size_t name = load<std::uint16_t>(left, 28);
+    const std::size_t extra = load<std::uint16_t>(left, 30);
+    const std::size_t comment = load<std::uint16_t>(left, 32);
+    if (name + extra + comment > left.size() - kMemberBytes) {
+      return damaged(format("its directory ends at member {} of {}", i + 1, directory.members));
+    }
+    ZipMember& member = members_.emplace_back();
+    member.name = text_at(left, kMemberBytes, name);
+    const auto made_by = static_cast<std::uint8_t>(left[5]);
+    const auto mode = load<std::uint32_t>(left, 38) >> 16;
+    member.is_symbolic_link = made_by == 3 && (mode & 0170000) == 0120000;  // made on Unix, S_IFLNK
+    member.is_encrypted = (load<std::uint16_t>(left, 8) & 1) != 0;
+    member.method = load<std::uint16_t>(left, 10);
+    member.crc32 = load<std::uint32_t>(left, 16);
+    member.stored_bytes = load<std::uint32_t>(left, 20);
+    member.bytes = load<std::uint32_t>(left, 24);
+    member.header_offset = load<std::uint32_t>(left, 42);
+    if (!apply_wide(left.subspan(kMemberBytes + name, extra), member)) {
+      return damaged(format("member '{}': its zip64 field is torn", printable(member.name.substr(0, 80))));
+    }
+    member.unsafe = unsafe_name(member.name);
+    left = left.subspan(kMemberBytes + name + extra + comment);
+  }
+  return {};
+}
+
+// Members lie one behind the other before the directory, each no larger unpacked than it can be.
+Status ZipReader::check_places(std::uint64_t end) const {
+  std::vector<const ZipMember*> by_place;
+  by_place.reserve(members_.size());
+  for (const ZipMember& member : members_) {
+    const auto named = [&](std::string_view what) {
+      return damaged(format("member '{}': {}", printable(member.name.substr(0, 80)), what));
+    };
+    if (member.header_offset > end || end - member.header_offset < kLocalBytes ||
+        member.stored_bytes > end - member.header_offset - kLocalBytes) {
+      return named("reaches beyond the end");
+    }
+    if (member.method == 0 && !member.is_encrypted && member.bytes != member.stored_bytes) {
+      return named(format("is stored in {} bytes but has {}", member.stored_bytes, member.bytes));
+    }
+    if (member.method == 8 && member.bytes / kMostInflation > member.stored_bytes) {
+      return named(format("claims {} bytes of {} compressed ones, more than 1032 to 1", member.bytes,
+                          member.stored_bytes));
+    }
+    by_place.push_back(&member);
+  }
+  std::sort(by_place.begin(), by_place.end(),
+            [](const ZipMember* a, const ZipMember* b) { return a->header_offset < b->header_offset; });
+  for (std::size_t i = 1; i < by_place.size(); ++i) {
+    const ZipMember& before = *by_place[i - 1];
+    if (before.header_offset + kLocalBytes + before.stored_bytes > by_place[i]->header_offset) {
+      return damaged(format("members '{}' and '{}' overlap", printable(before.name.substr(0, 80)),
+                            printable(by_place[i]->name.substr(0, 80))));
+    }
+  }
+  return {};
+}
+
+Result<std::uint64_t> ZipReader::data_offset(const ZipMember& member) const {
+  const std::string name = printable(member.name.substr(0, 80));
+  std::byte local[kLocalBytes];
+  RETURN_IF_ERROR(read_(member.header_offset, local));
+  if (load<std::uint32_t>(local, 0) != kLocalMagic) {
+    return damaged(format("member '{}': is not where the directory says", name));
+  }
+  const std::uint64_t begin =
+      member.header_offset + kLocalBytes + load<std::uint16_t>(local, 26) + load<std::uint16_t>(local, 28);
+  if (begin > size_ || member.stored_bytes > size_ - begin) {
+    return damaged(format("member '{}': reaches beyond the end", name));
+  }
+  return begin;
+}
+
+Status ZipReader::read(const ZipMember& member, std::span<std::byte> out) const {
+  CHECK(member.is_readable() && out.size() == member.bytes);
+  OK_OR_RETURN(begin, data_offset(member));
+  const std::string name = printable(member.name.substr(0, 80));
+  if (member.method == 0) {
+    RETURN_IF_ERROR(read_(begin, out));
+  } else if (member.bytes > 0) {
+    if (member.stored_bytes > kNarrow32 || member.bytes > kNarrow32) {
+      return invalid("{}: member '{}': compressed members may have up to 4 GiB", subject_, name);
+    }
+    std::vector<std::byte> packed(member.stored_bytes);
+    RETURN_IF_ERROR(read_(begin, packed));
+    if (!inflate(packed, out)) return damaged(format("member '{}': compressed data is damaged", name));
+  }
+  if (crc32_of(out) != member.crc32) return damaged(format("member '{}': CRC-32 is wrong", name));
+  return {};
+}
+
+}  // namespace stoker::formats

@@ -1,0 +1,479 @@
+"""stoker data pack: everything a dataset can be made from, and what divides it."""
+
+import csv
+import fcntl
+import gzip
+import io
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from packing import jpeg, left_out, make_images, members, tree
+
+
+def version(stoker, dataset: str) -> str:
+    return json.loads(stoker("data", "info", dataset, "--json", code=0).out)["version"]
+
+
+def refusal(stoker, *arguments, code: int = 2) -> str:
+    done = stoker("data", "pack", *arguments, code=code)
+    assert done.out == ""
+    return done.err
+
+
+@pytest.fixture
+def packed(stoker, photos) -> str:
+    """The version of photos/ packed as a folder."""
+    stoker("data", "pack", "photos", "from-folder", code=0)
+    return version(stoker, "from-folder")
+
+
+def make_tar(path: Path, folder: Path, **options) -> Path:
+    with tarfile.open(path, "w", **options) as archive:
+        archive.add(folder, arcname=".")
+    return path
+
+
+def test_a_tar_gives_the_same_dataset_as_the_folder_in_it(stoker, photos, packed, tmp_path):
+    for name, tar_format in (("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
+        before = make_tar(tmp_path / f"{name}.tar", photos, format=tar_format).read_bytes()
+        stoker("data", "pack", f"{name}.tar", name, code=0)
+        assert version(stoker, name) == packed
+        assert (tmp_path / f"{name}.tar").read_bytes() == before
+    stoker("data", "verify", "pax", "--full", code=0)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_zip_gives_the_same_dataset_as_the_folder_in_it(stoker, photos, packed, tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w", method) as archive:
+        for file in sorted(photos.rglob("*"), reverse=True):
+            archive.write(file, file.relative_to(photos))
+    stoker("data", "pack", "photos.zip", "out", code=0)
+    assert version(stoker, "out") == packed
+
+
+def test_a_zip_with_wide_records_is_read(stoker, photos, packed, tmp_path):
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
+        for file in photos.rglob("*.jpg"):
+            with archive.open(str(file.relative_to(photos)), "w", force_zip64=True) as member:
+                member.write(file.read_bytes())
+    stoker("data", "pack", "photos.zip", "out", code=0)
+    assert version(stoker, "out") == packed
+
+
+def test_paths_on_standard_input_give_the_same_dataset_as_their_folder(stoker, photos, packed):
+    paths = sorted(str(path) for path in photos.rglob("*.jpg"))
+    for name, text in (("lines", "\n".join(paths) + "\n"), ("nuls", "\0".join(paths) + "\0")):
+        stoker("data", "pack", "-", name, code=0, input=text)
+        assert version(stoker, name) == packed
+    assert stoker("data", "pack", "-", "none", code=2, input="\n\n").err == "standard input: no paths\n"
+    assert stoker("data", "pack", "-", "none", code=1, input="photos/none.jpg\n").err == (
+        "photos/none.jpg: no such file or directory\n"
+    )
+    assert stoker("data", "pack", "-", "none", code=2, input="photos/cat/0000.jpg\nphotos//cat/0000.jpg\n").err == (
+        "standard input: 'photos/cat/0000.jpg' is there twice\n"
+    )
+
+
+def write_list(path: Path, rows: list[tuple], header: tuple = ()) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows] if header else rows)
+
+
+def test_a_list_names_paths_labels_and_splits(stoker, photos, tmp_path):
+    rows = [(f"photos/cat/{i:04}.jpg", 'a "tabby", grey', "train" if i % 2 else "val") for i in range(20)]
+    rows += [(f"photos/dog/{i:04}.jpg", "dog", "train") for i in range(5)]
+    write_list(tmp_path / "list.csv", rows, ("File", "label", "split"))
+    stoker("data", "pack", "list.csv", "out", "--labels", "cls", code=0)
+    info = json.loads(stoker("data", "info", "out", "--json", code=0).out)
+    assert info["classes"] == ['a "tabby", grey', "dog"]
+    assert {s["name"]: s["class_samples"] for s in info["splits"]} == {"val": [10, 0], "train": [10, 5]}
+    found = members(tmp_path / "out", "train-*.tar")
+    assert found["photos/dog/0003.cls"] == b"1"
+    assert found["photos/cat/0001.jpg"] == (photos / "cat/0001.jpg").read_bytes()
+
+
+def test_labels_that_are_numbers_stand_for_themselves(stoker, photos, tmp_path):
+    write_list(tmp_path / "list.csv", [(photos / f"cat/{i:04}.jpg", 7 * i) for i in range(4)])
+    stoker("data", "pack", "list.csv", "out", "--labels", "cls", "--order", "source", code=0)
+    found = members(tmp_path / "out")
+    # The paths are absolute: keys begin at the folder that holds all of them.
+    assert list(found) == [f"{i:04}.{e}" for i in range(4) for e in ("jpg", "cls")]
+    assert found["0003.cls"] == b"21"
+
+
+def test_wrong_lists_are_refused_with_their_line(stoker, photos, tmp_path):
+    def says(text: str, code: int = 2) -> str:
+        (tmp_path / "list.csv").write_text(text)
+        return refusal(stoker, "list.csv", "out", code=code)
+
+    assert says("path,label\n") == "list.csv: names no files\n"
+    assert says("path,label\nphotos/cat/0000.jpg,cat\nphotos/cat/none.jpg,cat\n", code=1) == (
+        "list.csv:3: photos/cat/none.jpg: no such file or directory\n"
+    )
+    assert says("photos/cat/0000.jpg,1\n\nphotos/cat/./0000.jpg,2\n") == (
+        "list.csv:3: 'photos/cat/0000.jpg' and the file of line 1 would be one sample ('photos/cat/0000')\n"
+        "  try: each file once; to see a class more often, weight it when training\n"
+    )
+    assert says('photos/cat/0000.jpg,"cat\n') == "list.csv:1: a quote that is never closed\n"
+    assert says('photos/cat/0000.jpg,"cat"s\n') == "list.csv:1: text behind a closing quote\n"
+    assert says('photos/cat/0000.jpg,c"at\n') == "list.csv:1: a quote inside a field that has none around it\n"
+    assert says("photos/cat/0000.jpg,c\0at\n") == "list.csv:1: a NUL byte\n"
+    assert says(",cat\n") == "list.csv:1: no path of a file\n"
+    assert says("photos/cat/0000.jpg,99999999999\n") == (
+        "list.csv:1: label 99999999999 is too large (at most 2147483647)\n"
+    )
+    assert says("photos/cat/0000.jpg,1,a/b\n") == (
+        "list.csv:1: 'a/b' cannot be the name of a split (letters, digits, '-', '_')\n"
+    )
+    assert says(f"{'x' * 5000},1\n") == "list.csv:1: a path of 5000 bytes (at most 4096)\n"
+
+
+def test_splits_are_divided_class_by_class_and_by_nothing_but_key_and_seed(stoker, photos, packed):
+    shares = ("--split", "train=80%,val=0.1,test=10%")
+    stoker("data", "pack", "photos", "a", *shares, code=0)
+    info = json.loads(stoker("data", "info", "a", "--json", code=0).out)
+    assert {s["name"]: s["class_samples"] for s in info["splits"]} == {
+        "train": [96, 64],
+        "val": [12, 8],
+        "test": [12, 8],
+    }
+    stoker("data", "pack", "photos", "b", *shares, "-j", "1", code=0)
+    assert tree(stoker.folder / "a") == tree(stoker.folder / "b")
+    stoker("data", "pack", "photos", "c", *shares, "--seed", "1", code=0)
+    one, two = (set(members(stoker.folder / name, "val-*.tar")) for name in "ac")
+    assert len(one) == len(two) == 20
+    assert one != two
+    # The keys of one split are spread over the whole order of another packing.
+    assert set(members(stoker.folder / "a")) == set(members(stoker.folder / "from-folder"))
+
+
+def test_wrong_splits_are_refused(stoker, photos, tmp_path):
+    assert refusal(stoker, "photos", "out", "--split", "train=90%,val=5%") == (
+        "data pack: --split: the shares add up to 95 %, not to 100 %\n"
+    )
+    assert refusal(stoker, "photos", "out", "--split", "train") == (
+        "data pack: --split: 'train' is not NAME=SHARE (as in train=90%,val=10%)\n"
+    )
+    assert refusal(stoker, "photos", "out", "--split", "a=50%,a=50%") == "data pack: --split: 'a' is there twice\n"
+    assert refusal(stoker, "photos", "out", "--split", "train=100%,val=0%") == (
+        "photos: split 'val' would get none of 200 samples (--split)\n"
+    )
+    make_images(tmp_path / "split/train", {"cat": 2})
+    make_images(tmp_path / "split/val", {"cat": 2})
+    assert refusal(stoker, "split", "out", "--split", "a=50%,b=50%") == (
+        "split: has splits already: train, val (--split)\n"
+    )
+
+
+def test_shards_fit_the_job_that_reads_them(stoker, photos):
+    done = stoker("data", "pack", "photos", "out", "--for", "ranks=3,workers=5", "--json", code=0)
+    split = json.loads(done.out)["splits"][0]
+    assert split["shards"] == 15
+    assert split["why_so_many_shards"] == "3 ranks x 5 workers: one for each"
+    for shard in (stoker.folder / "out").glob("*.tar"):
+        with tarfile.open(shard) as archive:
+            assert len(archive.getnames()) in (13, 14)
+    assert refusal(stoker, "photos", "none", "--for", "ranks=64,workers=8") == (
+        "photos: split 'all': 200 samples cannot give 512 readers a shard each (--for ranks=64,workers=8)\n"
+        "  try: --for ranks=64,workers=3\n"
+    )
+    assert refusal(stoker, "photos", "none", "--for", "rank=64") == (
+        "data pack: --for: 'rank=64' is neither ranks=N nor workers=N\n"
+    )
+
+
+def test_stratified_shards_have_the_same_share_of_each_class(stoker, photos, tmp_path):
+    stoker("data", "pack", "photos", "out", "--shards", "10", "--order", "stratified", code=0)
+    for shard in (tmp_path / "out").glob("*.tar"):
+        with tarfile.open(shard) as archive:
+            names = archive.getnames()
+        assert (len(names), sum(name.startswith("dog/") for name in names)) == (20, 8)
+    (tmp_path / "flat").mkdir()
+    (tmp_path / "flat/1.jpg").write_bytes(jpeg(1))
+    assert refusal(stoker, "flat", "none", "--order", "stratified") == (
+        "flat: has no classes before its files are read (--order stratified)\n"
+    )
+
+
+def tar_of(*entries: tuple[tarfile.TarInfo, bytes], end: bool = True) -> bytes:
+    data = io.BytesIO()
+    archive = tarfile.TarFile(fileobj=data, mode="w")
+    for info, content in entries:
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    if end:
+        archive.close()
+    return data.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+def test_members_that_nobody_should_unpack_are_left_out_and_listed(stoker, tmp_path):
+    good = [(member(f"./cat/{i}.jpg"), jpeg(i)) for i in range(9)]
+    bad = [
+        (member("../evil.jpg"), jpeg(20)),
+        (member("cat/../../evil.jpg"), jpeg(21)),
+        (member("/etc/evil.jpg"), jpeg(22)),
+        (member("cat//x.jpg"), jpeg(23)),
+        (member("cat/link.jpg", tarfile.SYMTYPE, "/etc/passwd"), b""),
+        (member("cat/hard.jpg", tarfile.LNKTYPE, "cat/0.jpg"), b""),
+        (member("cat/fifo.jpg", tarfile.FIFOTYPE), b""),
+        (member("cat/null.jpg", tarfile.CHRTYPE), b""),
+        (member("cat/\x1b[2J.jpg"), jpeg(24)),
+    ]
+    (tmp_path / "in.tar").write_bytes(tar_of(*good, *bad))
+    stoker("data", "pack", "in.tar", "out", "--most-left-out", "60%", code=0)
+    assert set(members(tmp_path / "out")) == {f"cat/{i}.jpg" for i in range(9)}
+    assert left_out(tmp_path / "out") == [
+        ("../evil.jpg", "unsafe member", "'..' in the name"),
+        ("/etc/evil.jpg", "unsafe member", "absolute name"),
+        ("cat/../../evil.jpg", "unsafe member", "'..' in the name"),
+        ("cat//x.jpg", "unsafe member", "empty or '.' part in the name"),
+        ("cat/\\x1b[2J.jpg", "unsafe member", "control byte or invalid UTF-8 in the name"),
+        ("cat/fifo.jpg", "not a file", "a pipe"),
+        ("cat/hard.jpg", "not a file", "a hard link"),
+        ("cat/link.jpg", "not a file", "a symbolic link"),
+        ("cat/null.jpg", "not a file", "a device"),
+    ]
+    assert not (tmp_path.parent / "evil.jpg").exists()
+
+
+def test_wrong_tars_are_refused(stoker, tmp_path):
+    def says(data: bytes, code: int) -> str:
+        (tmp_path / "in.tar").write_bytes(data)
+        return refusal(stoker, "in.tar", "out", code=code)
+
+    two = [(member("cat/1.jpg"), jpeg(1)), (member("./cat/1.jpg"), jpeg(2))]
+    assert says(tar_of(*two), 2) == "in.tar: member 'cat/1.jpg' is there twice: which one is meant?\n"
+    assert says(tar_of(*two[:1], end=False), 1) == "in.tar: has no end mark: its last members may be missing\n"
+    whole = tar_of((member("cat/1.jpg"), jpeg(1, (64, 64))))
+    assert says(whole[:2048], 1).startswith("in.tar: byte 0: member 'cat/1.jpg' of ")
+    assert says(b"", 1) == "in.tar: has no end mark: its last members may be missing\n"
+    assert says(bytes(10240), 2) == "in.tar: no images (JPEG, PNG or WebP by their extension)\n"
+
+
+def test_a_tar_compressed_as_a_whole_is_refused_whatever_it_would_unpack_to(stoker, tmp_path):
+    bomb = gzip.compress(bytes(64 << 20))
+    (tmp_path / "bomb.tar.gz").write_bytes(bomb)
+    assert refusal(stoker, "bomb.tar.gz", "out") == (
+        "bomb.tar.gz: is compressed as a whole, so that nothing in it can be read by itself\n"
+        "  try: unpack that layer first, as in: gzip -dk bomb.tar.gz\n"
+    )
+
+
+def zip_of(names: list[str], content: bytes = b"x" * 10, method: int = zipfile.ZIP_DEFLATED) -> bytearray:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as archive:
+        for name in names:
+            archive.writestr(name, content)
+    return bytearray(data.getvalue())
+
+
+def test_zip_bombs_and_wrong_zips_are_refused(stoker, tmp_path):
+    def says(data: bytes, code: int = 1) -> str:
+        (tmp_path / "in.zip").write_bytes(data)
+        return refusal(stoker, "in.zip", "out", code=code)
+
+    data = zip_of(["cat/1.jpg"])
+    directory = data.rindex(b"PK\x01\x02")
+    lie = bytearray(data)
+    lie[directory + 24 : directory + 28] = struct.pack("<I", 1 << 30)
+    assert says(lie) == (
+        "in.zip: member 'cat/1.jpg': claims 1073741824 bytes of 5 compressed ones, more than 1032 to 1\n"
+    )
+    two = zip_of(["cat/1.jpg", "cat/2.jpg"])
+    second = two.rindex(b"PK\x01\x02")
+    two[second + 42 : second + 46] = struct.pack("<I", 0)
+    assert says(two) == "in.zip: members 'cat/1.jpg' and 'cat/2.jpg' overlap\n"
+    assert says(data[:-30]) == "in.zip: has no directory at its end: cut off, or no zip archive\n"
+    twice = zip_of(["cat/1.jpg", "cat/2.jpg"])
+    twice = bytes(twice).replace(b"cat/2.jpg", b"cat/1.jpg")
+    assert says(twice, code=2) == "in.zip: member 'cat/1.jpg' is there twice: which one is meant?\n"
+    (tmp_path / "photos.zip").write_bytes(zip_of(["cat/1.jpg"], jpeg(1)))
+    broken = bytearray((tmp_path / "photos.zip").read_bytes())
+    broken[60] ^= 0x40
+    (tmp_path / "photos.zip").write_bytes(broken)
+    done = stoker("data", "pack", "photos.zip", "out", code=1)
+    assert done.err in (
+        "photos.zip: member 'cat/1.jpg': CRC-32 is wrong\n",
+        "photos.zip: member 'cat/1.jpg': compressed data is damaged\n",
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_unsafe_members_of_a_zip_are_left_out(stoker, tmp_path):
+    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
+        archive.writestr("cat/1.jpg", jpeg(1))
+        archive.writestr("../evil.jpg", jpeg(2))
+        link = zipfile.ZipInfo("cat/link.jpg")
+        link.create_system, link.external_attr = 3, 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    stoker("data", "pack", "in.zip", "out", "--most-left-out", "70%", code=0)
+    assert left_out(tmp_path / "out") == [
+        ("../evil.jpg", "unsafe member", "'..' in the name"),
+        ("cat/link.jpg", "not a file", "a symbolic link"),
+    ]
+
+
+def pixels(data: bytes) -> bytes:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(data)) as image:
+        return image.convert("RGB").tobytes()
+
+
+def photograph(seed: int, **options) -> bytes:
+    from PIL import Image
+
+    small = Image.open(io.BytesIO(jpeg(seed, (12, 9))))
+    data = io.BytesIO()
+    small.resize((203, 150)).save(data, "JPEG", quality=90, **options)
+    return data.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["baseline", "restart"])
+def test_jpegs_are_turned_without_touching_a_pixel(stoker, tmp_path, mode):
+    from PIL import Image
+
+    folder = tmp_path / "in/cat"
+    folder.mkdir(parents=True)
+    exif = Image.Exif()
+    exif[0x010E] = "a cat"
+    files = {
+        "plain": photograph(1, exif=exif),
+        "progressive": photograph(2, progressive=True, icc_profile=b"profile" * 99),
+        "full": photograph(3, subsampling=0),
+    }
+    grey = io.BytesIO()
+    Image.open(io.BytesIO(files["plain"])).convert("L").save(grey, "JPEG")
+    files["grey"] = grey.getvalue()
+    for name, data in files.items():
+        (folder / f"{name}.jpg").write_bytes(data)
+    stoker("data", "pack", "in", "out", "--jpeg", mode, code=0)
+    found = {Path(name).stem: data for name, data in members(tmp_path / "out").items()}
+    assert found.keys() == files.keys()
+    for name, data in files.items():
+        assert pixels(found[name]) == pixels(data), name
+        with Image.open(io.BytesIO(found[name])) as image:
+            assert "progressive" not in image.info
+        restarts = found[name].count(b"\xff\xdd\x00\x04")
+        if mode == "restart":
+            assert restarts == 1
+            assert b"\xff\xd3" in found[name]
+        elif name != "progressive":
+            assert found[name] == data
+    assert found["plain"].count(b"a cat\0") == 1
+    assert found["progressive"].count(b"profile" * 99) == 1
+    info = json.loads(stoker("data", "info", "out", "--json", code=0).out)
+    assert info["images"]["progressive"] == 0
+    stoker("data", "verify", "out", "--full", code=0)
+
+
+def test_parts_and_merge_give_the_bytes_of_one_call(stoker, photos, tmp_path):
+    (photos / "cat/empty.jpg").write_bytes(b"")
+    stoker("data", "pack", "photos", "whole", "--shards", "7", code=0)
+    for number in (3, 1):
+        done = stoker("data", "pack", "photos", "out", "--shards", "7", "--part", f"{number}/3", code=0)
+        assert done.out.splitlines()[1:] == [
+            f"out: part {number}/3: {2 if number == 3 else 3} of 7 shards are packed",
+            "  next, when all parts are: stoker data merge out",
+        ]
+    assert stoker("data", "merge", "out", code=1).err == (
+        "out: 2 of 7 shards are not packed yet, the first is all-000001.tar\n  try: stoker data pack ... --part 2/3\n"
+    )
+    assert stoker("data", "info", "out", code=1).err.startswith("out: is not finished: packing it was interrupted\n")
+    stoker("data", "pack", "photos", "out", "--shards", "7", "--part", "2/3", "-j", "3", code=0)
+    shutil.move(photos, tmp_path / "gone")  # the source is needed no more
+    stoker("data", "merge", "out", code=0)
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+    assert stoker("data", "merge", "out", code=1).err == "out: is a whole dataset: nothing is left to merge\n"
+    assert stoker("data", "merge", "none", code=1).err == (
+        "none: no parts of a dataset are there\n  try: stoker data pack SOURCE none --part 1/N, and so on\n"
+    )
+
+
+def test_parts_run_side_by_side_killed_and_again(stoker, example_images, tmp_path):
+    stoker("data", "pack", example_images, "whole", "--shards", "8", code=0)
+    part = ["data", "pack", example_images, "out", "--shards", "8", "--part"]
+    first = [stoker.start(*part, f"{i}/4") for i in (1, 2, 3, 4)]
+    first[0].kill()
+    first[2].kill()
+    for process in first:
+        process.communicate(timeout=60)
+    for again in [stoker.start(*part, f"{i}/4") for i in (1, 2, 3, 4)]:
+        _, err = again.communicate(timeout=60)
+        assert again.returncode == 0, err
+    stoker("data", "merge", "out", code=0)
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def test_parts_that_do_not_belong_together_are_refused(stoker, photos, tmp_path):
+    stoker("data", "pack", "photos", "out", "--shards", "4", "--part", "1/2", code=0)
+    with (tmp_path / "out/.packing/lock").open("r+") as held:  # as another part does while it works
+        fcntl.flock(held, fcntl.LOCK_SH)
+        done = stoker("data", "pack", "photos", "out", "--shards", "3", "--part", "2/2", code=2)
+        assert done.err == "out: other parts pack another source, or with other options\n"
+        assert stoker("data", "merge", "out", code=3).err == "out: another `stoker data pack` is writing there\n"
+        stoker("data", "pack", "photos", "out", "--shards", "4", "--part", "2/2", code=0)
+    stoker("data", "merge", "out", code=0)
+    assert refusal(stoker, "photos", "new", "--part", "3/2") == (
+        "data pack: --part: '3/2' is not I/N with I from 1 to N (as in 2/8)\n"
+    )
+
+
+def test_a_metadata_rate_is_kept(stoker, tmp_path):
+    make_images(tmp_path / "in", {"cat": 40})
+    begin = time.monotonic()
+    stoker("data", "pack", "in", "out", "--metadata-rate", "80", "-j", "8", code=0)
+    # 40 files and their folder are looked at, then 40 opened: 81 requests of which the first is free.
+    assert time.monotonic() - begin >= 80 / 80
+
+
+def test_a_file_that_vanishes_while_it_is_packed_is_named(stoker, photos, tmp_path):
+    process = stoker.start("data", "pack", "photos", "out", "--metadata-rate", "150", "-j", "1")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out/.packing/plan").exists():  # then the source has been listed, and is read
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    for file in photos.rglob("*.jpg"):
+        file.unlink()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    lines = err.splitlines()
+    assert lines[0].startswith("photos/") and lines[0].endswith(".jpg: vanished while it was packed")
+    assert lines[1:] == ["  try: the same command again, once nothing removes files there"]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.soak
+def test_a_folder_of_a_million_entries(stoker, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    data = jpeg(1)
+    (folder / "0.jpg").write_bytes(data)
+    for i in range(1, 1_000_000):
+        os.link(folder / f"{(i - 1) // 60000 * 60000}.jpg", folder / f"{i}.jpg") if i % 60000 else (
+            folder / f"{i}.jpg"
+        ).write_bytes(data)
+    process = subprocess.run(
+        ["/usr/bin/time", "-f", "%M", stoker.path, "data", "pack", "in", "out"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert process.returncode == 0, process.stderr
+    assert "1 000 000 samples" in process.stdout
+    assert int(process.stderr.split()[-1]) < 1_000_000  # kB
