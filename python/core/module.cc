@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/process.h"
 #include "base/version.h"
 #include "core/feed.h"
 
@@ -98,6 +99,10 @@ void define_feed(nb::module_& m) {
 NB_MODULE(_core, m) {
   m.doc() = "The C++ part of stoker: use stoker itself.";
   m.attr("version") = std::string(stoker::version());
+  m.def("advised_threads", [] {
+    const auto machine = stoker::data::this_machine("/", stoker::current_environment());
+    return stoker::data::advise(machine, {}, {}).threads;
+  });
   define_batch(m);
   define_feed(m);
   // Loaders that live until the interpreter ends are closed by loader.py; what is then left is no leak.

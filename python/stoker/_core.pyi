@@ -4,6 +4,8 @@ from typing import Any
 
 version: str
 
+def advised_threads() -> int: ...
+
 class Array:
     """Memory of a batch. Also has the buffer protocol, but for bfloat16."""
 

@@ -1,0 +1,168 @@
+"""stoker.DataLoader: torch's DataLoader over somebody's own map-style Dataset, with threads, or with processes where
+threads do not help."""
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from stoker import gil
+from stoker.errors import InvalidError
+from stoker.thread_workers import ThreadWorkers
+
+_MODES = ("auto", "threads", "processes")
+
+
+def cores() -> int:
+    """What this process may use, shared among the ranks of the machine."""
+    from stoker import _core
+
+    return int(_core.advised_threads())
+
+
+class _Source:
+    """What workers need to make a batch."""
+
+    def __init__(self, dataset: Any, collate_fn: Callable[[list[Any]], Any] | None, worker_init_fn: Any) -> None:
+        self.dataset, self.worker_init_fn = dataset, worker_init_fn
+        self.collates_by_default = collate_fn is None
+        self._collate = collate_fn or sys.modules["torch"].utils.data.default_collate
+        self.seed = 0
+
+    def make(self, indices: Any, collate: Callable[[list[Any]], Any] | None = None) -> Any:
+        if hasattr(self.dataset, "__getitems__"):
+            samples = self.dataset.__getitems__(indices)
+        else:
+            samples = [self.dataset[index] for index in indices]
+        return (collate or self._collate)(samples)
+
+
+class DataLoader:
+    """`torch.utils.data.DataLoader` for a map-style dataset, with its arguments and their meaning, but:
+
+    - `num_workers="auto"` (default) is the cores of this process; 0 makes batches in the caller, as there;
+    - `mode="auto"` (default) measures, on a few samples, whether threads run the dataset's code in parallel. Where it holds
+      Python's lock, or keeps a file open, processes are forked instead. The choice is said once on standard error (`quiet=True`: not),
+      and by `plan()`;
+    - workers take the next batch as they become free, and batches come back in memory that is shared once, not per batch;
+    - with processes, Python's, numpy's and torch's random numbers are seeded for each batch, so that they do not depend on
+      the number of processes.
+
+    Batches come in the order of the sampler, which is torch's own."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int | Literal["auto"] = "auto",
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int = 2,
+        persistent_workers: bool = True,
+        mode: Literal["auto", "threads", "processes"] = "auto",
+        quiet: bool = False,
+    ) -> None:
+        import torch.utils.data
+
+        if mode not in _MODES:
+            raise InvalidError(f"loader: mode: unknown value '{mode}' (one of: {', '.join(_MODES)})")
+        if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__getitem__"):
+            raise InvalidError(
+                f"loader: {type(dataset).__name__} is no map-style dataset (it needs __getitem__ and __len__)"
+            )
+        if num_workers != "auto" and (not isinstance(num_workers, int) or num_workers < 0):
+            raise InvalidError(f"loader: num_workers: '{num_workers}' is neither a number nor 'auto'")
+        if multiprocessing_context not in (None, "fork"):
+            raise InvalidError("loader: multiprocessing_context: batches come back in memory that only a fork shares")
+        # torch's DataLoader knows how the arguments about sampling exclude each other, and makes the samplers.
+        theirs = torch.utils.data.DataLoader(
+            dataset, batch_size, shuffle, sampler, batch_sampler, 0, generator=generator, drop_last=drop_last
+        )
+        if theirs.batch_sampler is None:
+            raise InvalidError("loader: batch_size=None is not supported")
+        self.dataset, self.generator = dataset, generator
+        self.batch_size, self.sampler, self.batch_sampler = theirs.batch_size, theirs.sampler, theirs.batch_sampler
+        self.drop_last, self.pin_memory, self.timeout = drop_last, pin_memory, timeout
+        self.num_workers = cores() if num_workers == "auto" else num_workers
+        self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
+        self._source = _Source(dataset, collate_fn, worker_init_fn)
+        self._mode, self._quiet = mode, quiet
+        self._choice: gil.Choice | None = None
+        self._processes: Any = None
+
+    def __len__(self) -> int:
+        return len(self.batch_sampler)
+
+    def plan(self) -> str:
+        """How batches are made, and why: "2 processes: 2 threads are 1.04 times as fast as one: ..."."""
+        return str(self._chosen())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Passed on to the sampler, where it has one: DistributedSampler."""
+        if hasattr(self.sampler, "set_epoch"):
+            self.sampler.set_epoch(epoch)
+
+    def _chosen(self) -> gil.Choice:
+        if self._choice is None:
+            self._choice = self._choose()
+            if not self._quiet and self._mode == "auto" and self.num_workers > 1:
+                print(f"stoker.DataLoader: {self._choice}", file=sys.stderr)
+        return self._choice
+
+    def _choose(self) -> gil.Choice:
+        if self.num_workers == 0:
+            return gil.Choice("threads", 0, "num_workers=0")
+        if self._mode == "threads" or (self._mode == "auto" and self.num_workers == 1):
+            return gil.Choice("threads", self.num_workers, "as asked")
+        if self._mode == "processes":
+            return gil.Choice("processes", self.num_workers, "as asked")
+        return gil.choose(self.dataset, self.batch_size or 64, self.num_workers)
+
+    def __iter__(self) -> Iterator[Any]:
+        choice = self._chosen()
+        # As torch does: one draw per epoch, so that a seeded program stays the same.
+        torch = sys.modules["torch"]
+        seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
+        batches = iter(self.batch_sampler)
+        if choice.workers == 0:
+            made = map(self._source.make, batches)
+        elif choice.mode == "threads":
+            ahead = self.prefetch_factor * choice.workers
+            made = ThreadWorkers(self._source.make, choice.workers, ahead).run(batches, self.timeout)
+        else:
+            made = self._of_processes(choice.workers, batches, seed)
+        return self._pinned(made) if self.pin_memory and torch.cuda.is_available() else iter(made)
+
+    def _of_processes(self, count: int, batches: Iterator[Any], seed: int) -> Iterator[Any]:
+        from stoker.process_workers import ProcessWorkers
+
+        if self._processes is None:
+            self._source.seed = seed
+            self._processes = ProcessWorkers(self._source, count, self.prefetch_factor * count)
+            weakref.finalize(self, self._processes.close)
+        try:
+            yield from self._processes.run(batches, self.timeout, seed)
+        finally:
+            if not self.persistent_workers:
+                self._processes.close()
+
+    @staticmethod
+    def _pinned(batches: Any) -> Iterator[Any]:
+        from torch.utils.data._utils.pin_memory import pin_memory
+
+        for batch in batches:
+            yield pin_memory(batch)
+
+    def close(self) -> None:
+        """Ends the worker processes; a later iteration starts others."""
+        if self._processes is not None:
+            self._processes.close()

@@ -1,0 +1,137 @@
+"""Whether threads make somebody's Python code faster, or it holds the interpreter's lock and needs processes: measured, in
+a forked process that ends at once, so that the caller's dataset, open files and random states stay as they are."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+# Below this share of what so many cores could do, processes are worth their memory and their start.
+_GOOD_ENOUGH = 0.9
+_SAMPLES = 8
+_ROUNDS = 2  # in turns, the best of each: other load on the machine must not decide
+_MOST_SECONDS = 0.1
+# A batch that is ready sooner than this gains nothing from being made elsewhere.
+_QUICK_BATCH_S = 0.001
+# What threads must not share: somebody's position in a file is everybody's.
+_HANDLES = ("h5py", "sqlite3", "tarfile", "zipfile", "netCDF4", "cv2")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How batches are made, by how many, and why."""
+
+    mode: Literal["threads", "processes"]
+    workers: int
+    reason: str
+
+    def __str__(self) -> str:
+        what = self.mode if self.workers != 1 else self.mode.removesuffix("es" if self.mode == "processes" else "s")
+        return f"{self.workers} {what}: {self.reason}"
+
+
+def _run(get: Callable[[int], Any], indices: Sequence[int], until: float) -> int:
+    done = 0
+    for index in indices:
+        get(index)
+        done += 1
+        if time.perf_counter() > until:
+            break
+    return done
+
+
+def _rate_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> float:
+    """Samples per second of so many threads, each with its share."""
+    counts = [0] * len(shares)
+    failures: list[BaseException] = []
+    started = time.perf_counter()
+
+    def work(number: int) -> None:
+        try:
+            counts[number] = _run(get, shares[number], started + _MOST_SECONDS)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, len(shares))]
+    for thread in threads:
+        thread.start()
+    work(0)
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return sum(counts) / max(1e-9, time.perf_counter() - started)
+
+
+def open_handle(dataset: Any, depth: int = 3) -> str | None:
+    """The attribute in which a dataset, or one inside it, keeps an open file or the like."""
+    for name, value in getattr(dataset, "__dict__", {}).items():
+        module = type(value).__module__.partition(".")[0]
+        is_file = hasattr(value, "seek") and hasattr(value, "read")
+        if is_file or (module in _HANDLES and not isinstance(value, type)):
+            return name
+        if depth > 1 and hasattr(value, "__getitem__") and hasattr(value, "__dict__"):
+            inner = open_handle(value, depth - 1)
+            if inner is not None:
+                return f"{name}.{inner}"
+    return None
+
+
+def measure(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any]:
+    """Samples per second of one thread and of `workers`."""
+    get = dataset.__getitem__
+    get(indices[0])  # imports and caches of the first call are not measured
+    handle = open_handle(dataset)
+    if handle is not None:
+        return {"handle": handle}
+    wanted = [indices[i % len(indices)] for i in range(1, 1 + _SAMPLES * (1 + workers))]
+    shares = [wanted[_SAMPLES * (1 + i) : _SAMPLES * (2 + i)] for i in range(workers)]
+    rates = [(_rate_of(get, [wanted[:_SAMPLES]]), _rate_of(get, shares)) for _ in range(_ROUNDS)]
+    alone, together = (max(column) for column in zip(*rates, strict=True))
+    return {"alone": alone, "together": together}
+
+
+def _measure_in_a_fork(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any] | None:
+    """What measure() gives, or None when a sample could not be taken."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            os.write(write, json.dumps(measure(dataset, indices, workers)).encode())
+        finally:
+            os._exit(0)  # no cleanup of what belongs to the caller
+    os.close(write)
+    try:
+        with os.fdopen(read, "rb") as pipe:
+            answer = pipe.read()
+    finally:
+        os.waitpid(child, 0)
+    return json.loads(answer) if answer else None
+
+
+def choose(dataset: Any, batch_size: int, workers: int) -> Choice:
+    """Takes a few samples in one thread and then in all, and compares."""
+    if workers <= 1:
+        return Choice("threads", 1, "one core, or as asked")
+    count = len(dataset)
+    if count == 0:
+        return Choice("threads", 1, "no samples")
+    # Spread over the dataset: its beginning may be of one kind.
+    indices = [number * count // 64 for number in range(min(64, count))]
+    name = type(dataset).__name__
+    found = _measure_in_a_fork(dataset, indices, workers)
+    if found is None:
+        return Choice("processes", workers, "a sample could not be taken to measure whether threads help")
+    if "handle" in found:
+        return Choice("processes", workers, f"{name}.{found['handle']} is open, and threads would share it")
+    if batch_size / found["alone"] < _QUICK_BATCH_S:
+        return Choice("threads", 1, f"a batch takes {1e3 * batch_size / found['alone']:.2f} ms: not worth more")
+    gain = found["together"] / found["alone"]
+    said = f"{workers} threads are {gain:.2f} times as fast as one"
+    if gain >= _GOOD_ENOUGH * workers:
+        return Choice("threads", workers, f"{said}: {name} lets go of Python's lock")
+    return Choice("processes", workers, f"{said}: {name} holds Python's lock")

@@ -1,0 +1,91 @@
+"""Batches made by threads of this process."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from stoker.errors import WaitTimeoutError
+
+Make = Callable[[Any], Any]
+
+
+class _Task:
+    __slots__ = ("batch", "error", "indices", "is_done")
+
+    def __init__(self, indices: Any) -> None:
+        self.indices, self.batch, self.error, self.is_done = indices, None, None, False
+
+
+class ThreadWorkers:
+    """`make` turns a batch's indices into the batch; `count` threads do that, at most `ahead` batches before the caller."""
+
+    def __init__(self, make: Make, count: int, ahead: int) -> None:
+        self._make, self._count, self._ahead = make, count, ahead
+
+    def run(self, batches: Iterator[Any], timeout: float) -> Iterator[Any]:
+        """The batches in order. An error of `make` is raised in its batch's place. The threads end with the iterator."""
+        changed = threading.Condition()
+        todo: deque[_Task] = deque()
+        ordered: deque[_Task] = deque()
+        is_over = False
+
+        def work() -> None:
+            while True:
+                with changed:
+                    while not todo and not is_over:
+                        changed.wait()
+                    if is_over:
+                        return
+                    task = todo.popleft()
+                try:
+                    task.batch = self._make(task.indices)
+                except BaseException as error:  # raised where the batch is asked for
+                    task.error = error
+                with changed:
+                    task.is_done = True
+                    changed.notify_all()
+
+        def plan() -> None:
+            with suppress(StopIteration):
+                while len(ordered) < self._ahead:
+                    task = _Task(next(batches))
+                    ordered.append(task)
+                    todo.append(task)
+            changed.notify_all()
+
+        threads = [threading.Thread(target=work, name=f"stoker-{i}", daemon=True) for i in range(self._count)]
+        for thread in threads:
+            thread.start()
+        try:
+            while True:
+                with changed:
+                    plan()
+                    if not ordered:
+                        return
+                    task = ordered[0]
+                    if not changed.wait_for(lambda task=task: task.is_done, timeout or None):
+                        text = f"loader: no batch within {timeout:g} s (timeout): samples {_few(task.indices)}"
+                        raise WaitTimeoutError(text)
+                    ordered.popleft()
+                    plan()
+                if task.error is not None:
+                    raise task.error
+                batch, task.batch = task.batch, None
+                yield batch
+                del batch
+        finally:
+            with changed:
+                is_over = True
+                changed.notify_all()
+            for thread in threads:
+                thread.join()
+
+    def close(self) -> None:
+        """Nothing outlives the iterator."""
+
+
+def _few(indices: Any) -> str:
+    shown = list(indices)[:4] if hasattr(indices, "__iter__") else [indices]
+    return ", ".join(map(str, shown)) + (", ..." if len(shown) == 4 else "")
