@@ -18,6 +18,9 @@ int checkpoint_list(std::span<const std::string> words, Output& out);
 int checkpoint_verify(std::span<const std::string> words, Output& out);
 int run(std::span<const std::string> words, Output& out);
 int resume(std::span<const std::string> words, Output& out);
+int submit(std::span<const std::string> words, Output& out);
+int wait(std::span<const std::string> words, Output& out);
+int cancel(std::span<const std::string> words, Output& out);
 int rank(std::span<const std::string> words, Output& out);
 int status(std::span<const std::string> words, Output& out);
 int logs(std::span<const std::string> words, Output& out);
@@ -38,9 +41,12 @@ std::span<const CommandEntry> commands() {
       {"data info", "what a dataset holds", data_info},
       {"data verify", "whether a dataset is as it was packed", data_verify},
       {"run", "runs a job here", run},
+      {"submit", "puts a job into the queue of a Slurm cluster", submit},
       {"resume", "goes on with a run from its last valid checkpoint", resume},
       {"status", "runs at a glance: state, progress, speed", status},
       {"logs", "what the ranks of a run printed", logs},
+      {"wait", "until a run is over", wait},
+      {"cancel", "ends a run", cancel},
       {"report", "what a run was: result, curves, where the time went", report},
       {"checkpoint list", "the checkpoints of a run, and whether each is whole", checkpoint_list},
       {"checkpoint verify", "whether every byte of a checkpoint is as it was written", checkpoint_verify},

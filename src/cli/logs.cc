@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <re2/re2.h>
 
+#include "base/file.h"
 #include "base/time.h"
 #include "cli/commands.h"
 #include "cli/runs.h"
+#include "launch/control.h"
 #include "observe/log_reader.h"
 #include "record/state.h"
 
@@ -30,6 +32,22 @@ Result<std::unique_ptr<RE2>> compile(const std::string& pattern) {
   return regex;
 }
 
+// The attempt to follow: waits, saying for what, until the run has begun or will never begin.
+Result<record::Attempt> begun_attempt(const record::RunFolder& run, std::int64_t number, Output& out) {
+  auto scheduler = make_scheduler();
+  launch::WaitOptions options;
+  bool has_begun = false;
+  options.on_change = [&](const launch::RunLife& life) {
+    has_begun = life.life == launch::Life::running && life.records.state == record::State::running;
+    if (life.life == launch::Life::queued)
+      out.note("job {} is queued{}", life.scheduler_job, life.note.empty() ? "" : " (" + life.note + ")");
+  };
+  options.should_stop = [&] { return has_begun || stop_requested(); };
+  const auto over = launch::wait_for(run, scheduler, options);
+  if (!over.ok() && !has_begun) return over.error();
+  return find_attempt(run, number);
+}
+
 // Prints until the end of the logs, or with --follow until the run has ended and all is printed.
 Status print(const record::RunFolder& run, observe::LogReader& reader, const observe::LineSink& sink,
              bool is_following) {
@@ -46,10 +64,21 @@ Status print(const record::RunFolder& run, observe::LogReader& reader, const obs
   }
 }
 
+// A submitted attempt whose ranks never printed: what its batch script said is all there is.
+void show_batch_log(const record::Attempt& attempt, Output& out) {
+  const auto ranks = observe::ranks_with_logs(attempt);
+  const auto log = read_file(attempt.batch_log(), 1_MiB);
+  if (!ranks.ok() || !ranks->empty() || !log.ok() || log->empty()) return;
+  out.note("no rank has begun; {} says:", near(attempt.batch_log()));
+  out.raw(*log);
+}
+
 Status show(const Options& o, Output& out) {
   OK_OR_RETURN(regex, compile(o.pattern));
   OK_OR_RETURN(run, find_run(o.choice));
-  OK_OR_RETURN(attempt, find_attempt(run, o.attempt));
+  const bool is_queued = record::derive_state(run).state == record::State::queued;
+  OK_OR_RETURN(attempt, is_queued && o.is_following ? begun_attempt(run, o.attempt, out)
+                                                    : find_attempt(run, o.attempt));
   OK_OR_RETURN(reader, observe::LogReader::open(attempt, static_cast<int>(o.rank.value_or(-1))));
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   const bool has_prefix = !o.rank.has_value();
@@ -64,6 +93,7 @@ Status show(const Options& o, Output& out) {
     }
   };
   RETURN_IF_ERROR(print(run, reader, sink, o.is_following));
+  show_batch_log(attempt, out);
   const nlohmann::ordered_json value = {{"run", run.id()}, {"attempt", attempt.number()}, {"lines", lines}};
   if (out.is_json()) out.json(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return {};

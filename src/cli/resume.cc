@@ -1,6 +1,8 @@
 // `stoker resume RUN`: docs/commands/resume.md
 #include "cli/running.h"
 #include "cli/runs.h"
+#include "launch/submit.h"
+#include "slurm/allocation.h"
 
 namespace stoker::cli {
 namespace {
@@ -23,10 +25,15 @@ int resume(std::span<const std::string> words, Output& out) {
   if (const auto code = arguments.parse(words, out)) return *code;
   const auto folder = find_run(o.choice);
   if (!folder.ok()) return out.fail(folder.error());
-  auto request = launch::resume_request(*folder, o.set);
+  auto scheduler = make_scheduler();
+  const launch::RunLife life = launch::look_at(*folder, scheduler, Deadline::after(kSchedulerPatience));
+  auto request = launch::resume_request(*folder, life, o.set);
   if (!request.ok()) return out.fail(request.error());
-  request->typed = {"stoker", "resume"};
-  request->typed.insert(request->typed.end(), words.begin(), words.end());
+  request->typed = typed_words("resume", words);
+  const auto here = slurm::current_allocation(slurm::process_environment());
+  if (!here.ok()) return out.fail(here.error());
+  // What lives in the queue goes on there; inside an allocation that was got for it, here.
+  if (launch::was_submitted(*folder) && !*here) return submit_request(std::move(*request), o.dry_run, out);
   return run_request(std::move(*request), o.dry_run, out);
 }
 

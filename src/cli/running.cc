@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/runs.h"
 #include "record/run_events.h"
 
 namespace stoker::cli {
@@ -17,12 +18,6 @@ std::string command_text(const std::vector<std::string>& command) {
   std::string text;
   for (const std::string& word : command) text += (text.empty() ? "" : " ") + shell_quote(word);
   return text;
-}
-
-// A path as a person at this prompt would type it.
-std::string near(const Path& path) {
-  const Path relative = path.lexically_proximate(std::filesystem::current_path());
-  return relative.string().starts_with("..") ? path.string() : relative.string();
 }
 
 std::string world_text(const rank::Plan& plan) {
@@ -91,8 +86,7 @@ void print_ending(const launch::RunResult& result, Output& out) {
   out.note("  {}{}{}", ending.others, ending.others.empty() ? "" : "; ", result.checkpoint);
   // A run that never got as far as a checkpoint is best started again, once what was wrong is put right.
   if (result.can_resume || ending.outcome == record::Outcome::stopped) {
-    const bool is_default_place = near(result.folder.folder().parent_path()) == "runs";
-    out.note("  try: stoker resume {}", is_default_place ? "last" : near(result.folder.folder()));
+    out.note("  try: stoker resume {}", name_to_type(result.folder));
   }
 }
 
@@ -112,10 +106,23 @@ Json to_json(const launch::RunResult& result) {
 
 }  // namespace
 
-int run_request(launch::Request request, bool dry_run, Output& out) {
+Result<Path> own_program() {
   std::error_code error;
-  request.stoker = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return out.fail(unavailable("stoker: cannot tell where it is: {}", error.message()));
+  const Path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return unavailable("stoker: cannot tell where it is: {}", error.message());
+  return program;
+}
+
+std::vector<std::string> typed_words(std::string_view command, std::span<const std::string> words) {
+  std::vector<std::string> typed = {"stoker", std::string(command)};
+  typed.insert(typed.end(), words.begin(), words.end());
+  return typed;
+}
+
+int run_request(launch::Request request, bool dry_run, Output& out) {
+  const auto program = own_program();
+  if (!program.ok()) return out.fail(program.error());
+  request.stoker = *program;
   // With --json standard output holds one value and nothing else.
   request.out_fd = out.is_json() ? 2 : 1;
   const auto prepared = launch::prepare(request);

@@ -1,11 +1,25 @@
 #include "cli/runs.h"
 
+#include <filesystem>
+
+#include "base/process.h"
+
 namespace stoker::cli {
 
 void add_run_choice(Arguments& arguments, RunChoice* choice) {
-  arguments.optional_positional("RUN", &choice->run,
-                                "run id, a unique prefix of one, a folder, or 'last' [last]");
+  arguments.optional_positional("RUN", &choice->run, kWhatIsARun);
   arguments.option("--runs", &choice->runs, "DIR", "folder that holds the runs (the job's record.directory)");
+}
+
+slurm::SlurmCommands make_scheduler() { return slurm::SlurmCommands(current_environment()); }
+
+std::string near(const Path& path) {
+  const Path relative = path.lexically_proximate(std::filesystem::current_path());
+  return relative.string().starts_with("..") ? path.string() : relative.string();
+}
+
+std::string name_to_type(const record::RunFolder& run) {
+  return near(run.folder().parent_path()) == "runs" ? "last" : near(run.folder());
 }
 
 Result<record::RunFolder> find_run(const RunChoice& choice) {

@@ -7,8 +7,8 @@
 #include "cli/commands.h"
 #include "cli/runs.h"
 #include "job/job.h"
+#include "launch/life.h"
 #include "observe/progress.h"
-#include "record/state.h"
 
 namespace stoker::cli {
 namespace {
@@ -22,7 +22,7 @@ struct Options {
 struct Line {
   std::string id;
   std::string name;
-  record::RunState state;
+  launch::RunLife life;
   int ranks = 0;
   double elapsed_s = 0;
   std::optional<std::uint32_t> epochs;  // planned
@@ -30,16 +30,13 @@ struct Line {
   Status problem;  // the folder could not be opened
 };
 
-Line look_at(const record::ListedRun& listed, double now) {
-  Line line{.id = listed.id, .problem = listed.problem};
-  if (!listed.run) return line;
-  const record::RunFolder& run = *listed.run;
-  line.name = run.description().name;
+Line describe(const record::RunFolder& run, const launch::RunLife& life, double now) {
+  Line line{.id = run.id(), .name = run.description().name, .life = life};
   line.ranks = run.description().world_size;
-  line.state = record::derive_state(run, {.now = now});
-  if (line.state.started > 0) {
-    const double end = line.state.state == record::State::running ? now : line.state.ended;
-    line.elapsed_s = std::max(0.0, end - line.state.started);
+  const record::RunState& records = life.records;
+  if (records.started > 0) {
+    const bool is_going_on = life.life == launch::Life::running || records.ended == 0;
+    line.elapsed_s = std::max(0.0, (is_going_on ? now : records.ended) - records.started);
   }
   const auto attempt = run.last_attempt();
   if (!attempt) return line;
@@ -57,12 +54,38 @@ std::string progress_text(const Line& line) {
   return text;
 }
 
+// All runs with one look at the scheduler.
+std::vector<Line> look_at_all(const std::vector<record::ListedRun>& listed) {
+  std::vector<record::RunFolder> runs;
+  for (const record::ListedRun& each : listed) {
+    if (each.run) runs.push_back(*each.run);
+  }
+  auto scheduler = make_scheduler();
+  const auto lives = launch::look_at(runs, scheduler, Deadline::after(kSchedulerPatience));
+  const double now = unix_seconds(RealClock().wall());
+  std::vector<Line> lines;
+  std::size_t next = 0;
+  for (const record::ListedRun& each : listed) {
+    if (each.run) {
+      lines.push_back(describe(*each.run, lives[next++], now));
+    } else {
+      lines.push_back(Line{.id = each.id, .problem = each.problem});
+    }
+  }
+  return lines;
+}
+
+std::string state_text(const Line& line) {
+  return line.problem.ok() ? std::string(to_text(line.life.life)) : "damaged";
+}
+
 std::string note(const Line& line) {
   if (!line.problem.ok()) return std::string(line.problem.message());
-  std::string text = line.state.reason;
+  std::string text = line.life.note;
   if (text.empty() && line.progress.validation_top1)
     text = format("top-1 {:.1f} %", 100 * *line.progress.validation_top1);
-  if (line.state.attempts > 1) text += format("{}attempt {}", text.empty() ? "" : ", ", line.state.attempts);
+  const int attempts = line.life.records.attempts;
+  if (attempts > 1) text += format("{}attempt {}", text.empty() ? "" : ", ", attempts);
   return text;
 }
 
@@ -70,19 +93,24 @@ nlohmann::ordered_json to_json(const Line& line) {
   const auto or_null = [](const auto& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+  };
   return {{"run", line.id},
           {"name", line.name},
-          {"state", line.problem.ok() ? std::string(record::to_text(line.state.state)) : "damaged"},
+          {"state", state_text(line)},
+          {"job", text_or_null(line.life.scheduler_job)},
+          {"nodes", text_or_null(line.life.nodes)},
           {"ranks", line.ranks},
-          {"attempts", line.state.attempts},
+          {"attempts", line.life.records.attempts},
           {"elapsed_s", line.elapsed_s},
           {"epoch", or_null(line.progress.epoch)},
           {"epochs", or_null(line.epochs)},
           {"step", or_null(line.progress.step)},
           {"samples_per_s", or_null(line.progress.samples_per_s)},
           {"validation_top1", or_null(line.progress.validation_top1)},
-          {"exit_code", or_null(line.state.exit_code)},
-          {"reason", line.problem.ok() ? line.state.reason : std::string(line.problem.message())}};
+          {"exit_code", or_null(line.life.records.exit_code)},
+          {"reason", line.problem.ok() ? line.life.note : std::string(line.problem.message())}};
 }
 
 std::string clock_text(double seconds) {
@@ -98,16 +126,24 @@ void print(const std::vector<Line>& lines, Output& out) {
                                                          nlohmann::json::error_handler_t::replace));
     return;
   }
+  std::vector<std::string> header = {"RUN", "STATE", "RANKS", "ELAPSED", "PROGRESS", "SPEED", "NOTE"};
   std::vector<std::vector<std::string>> rows;
   for (const Line& line : lines) {
     const auto& rate = line.progress.samples_per_s;
-    rows.push_back({line.id, line.problem.ok() ? std::string(record::to_text(line.state.state)) : "damaged",
-                    line.problem.ok() ? std::to_string(line.ranks) : "-",
-                    line.state.started > 0 ? clock_text(line.elapsed_s) : "-", progress_text(line),
+    rows.push_back({line.id, state_text(line), line.problem.ok() ? std::to_string(line.ranks) : "-",
+                    line.life.records.started > 0 ? clock_text(line.elapsed_s) : "-", progress_text(line),
                     rate ? format("{} samples/s", grouped(static_cast<std::uint64_t>(*rate))) : "-",
                     note(line)});
   }
-  out.table({"RUN", "STATE", "RANKS", "ELAPSED", "PROGRESS", "SPEED", "NOTE"}, rows);
+  // Who has no queue needs no column for it.
+  const bool has_jobs = std::any_of(lines.begin(), lines.end(),
+                                    [](const Line& line) { return !line.life.scheduler_job.empty(); });
+  for (std::size_t i = 0; has_jobs && i < lines.size(); ++i) {
+    const std::string& job = lines[i].life.scheduler_job;
+    rows[i].insert(rows[i].begin() + 1, job.empty() ? "-" : job);
+  }
+  if (has_jobs) header.insert(header.begin() + 1, "JOB");
+  out.table(header, rows);
 }
 
 Result<std::vector<record::ListedRun>> chosen(const Options& o) {
@@ -126,8 +162,8 @@ Result<std::vector<record::ListedRun>> chosen(const Options& o) {
 int status(std::span<const std::string> words, Output& out) {
   Options o;
   Arguments arguments("status", "Shows runs at a glance, the newest last: state, progress, speed.");
-  arguments.optional_positional("RUN", &o.choice.run,
-                                "only this one: run id, a unique prefix of one, a folder, or 'last'");
+  arguments.optional_positional(
+      "RUN", &o.choice.run, "only this one: run id, a unique prefix of one, a folder, a job id, or 'last'");
   arguments.option("--runs", &o.choice.runs, "DIR",
                    "folder that holds the runs (the job's record.directory)");
   arguments.option("-n,--count", &o.count, "N", "show the newest N");
@@ -136,9 +172,7 @@ int status(std::span<const std::string> words, Output& out) {
   if (o.count < 1) return out.fail(invalid("status: --count {}: must be at least 1", o.count));
   const auto runs = chosen(o);
   if (!runs) return out.fail(runs.error());
-  const double now = unix_seconds(RealClock().wall());
-  std::vector<Line> lines;
-  for (const record::ListedRun& run : *runs) lines.push_back(look_at(run, now));
+  const std::vector<Line> lines = look_at_all(*runs);
   if (lines.empty()) out.line("no runs in {}/ (another folder: --runs DIR)", o.choice.runs);
   if (!lines.empty() || out.is_json()) print(lines, out);
   return exit_code::kOk;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/file.h"
+#include "slurm/script/batch_log.h"
+
 namespace stoker::launch {
 namespace {
 
@@ -10,6 +13,8 @@ using slurm::JobState;
 
 // sbatch may still be talking to the controller.
 constexpr double kSubmittingSeconds = 90;
+
+constexpr std::string_view kTimeIsOver = "its time limit was over";
 
 Life life_of(State state) {
   switch (state) {
@@ -57,10 +62,31 @@ bool was_interrupted(const record::RunState& records) {
   return records.state == State::stopped && records.exit_code.value_or(0) > 128;
 }
 
-// It has an ending of its own, which says more than the scheduler could.
-bool has_own_ending(const record::RunState& records) {
-  return records.state == State::done || records.state == State::failed ||
-         (records.state == State::stopped && !was_interrupted(records));
+// It has an ending of its own, which says more than the scheduler could. What came after Slurm had begun to
+// end the job (ranks killed, connections broken) is no ending of its own.
+bool has_own_ending(const OwnWord& own) {
+  const record::RunState& records = own.records;
+  if (records.state == State::done || records.exit_code == 75) return true;
+  if (own.ending) return false;
+  return records.state == State::failed || (records.state == State::stopped && !was_interrupted(records));
+}
+
+// The last piece of what the batch script of the run's last job printed. A job that Slurm has started again
+// goes on in the log of the attempt that was submitted.
+std::string batch_log_of(const record::RunFolder& run) {
+  constexpr std::uint64_t kPiece = 64 * 1024;
+  const auto attempts = run.attempts();
+  if (!attempts.ok()) return "";
+  for (auto attempt = attempts->rbegin(); attempt != attempts->rend(); ++attempt) {
+    const auto log = File::open_read(attempt->batch_log());
+    if (!log.ok()) continue;
+    const auto size = log->size();
+    if (!size.ok()) return "";
+    std::string piece(std::min(*size, kPiece), '\0');
+    const auto bytes = std::as_writable_bytes(std::span(piece));
+    return log->read_at(*size - piece.size(), bytes).ok() ? piece : "";
+  }
+  return "";
 }
 
 std::string waiting_note(const slurm::JobFacts& job, double now) {
@@ -79,7 +105,7 @@ std::string ending_note(const slurm::JobFacts& job, const record::RunState& reco
   const std::string id = records.scheduler_job.empty() ? job.id : records.scheduler_job;
   switch (life) {
     case Life::timeout:
-      return "its time limit was over";
+      return std::string(kTimeIsOver);
     case Life::cancelled:
       return job.state_text.find(" by ") == std::string::npos
                  ? ""
@@ -95,12 +121,12 @@ std::string ending_note(const slurm::JobFacts& job, const record::RunState& reco
   }
 }
 
-void judge_known(const slurm::JobFacts& job, double now, RunLife& run) {
-  const record::RunState& records = run.records;
+void judge_known(const OwnWord& own, const slurm::JobFacts& job, double now, RunLife& run) {
+  const record::RunState& records = own.records;
   run.nodes = job.nodes;
   if (run.scheduler_job.empty()) run.scheduler_job = job.id;
   const std::optional<Life> ending = ending_of(job.state);
-  if (has_own_ending(records)) return;
+  if (has_own_ending(own)) return;
   if (ending) {
     run.life = *ending;
     run.note = ending_note(job, records, run.life);
@@ -109,9 +135,13 @@ void judge_known(const slurm::JobFacts& job, double now, RunLife& run) {
     run.note = waiting_note(job, now);
     if (records.started > 0 && records.state != State::queued)
       run.note = format("{}{}started again by Slurm", run.note, run.note.empty() ? "" : ", ");
-  } else if (was_interrupted(records) && job.state == JobState::completing) {
-    run.life = records.is_cancelled ? Life::cancelled : Life::stopped;
+  } else if (own.ending && job.state != JobState::running) {
+    // Its processes are being ended. What is preempted, or has lost a node, is started again.
+    if (run.life != Life::preempted && run.life != Life::node_failed) return;
+    run.life = Life::queued;
+    run.note = "its processes are being ended, then Slurm starts it again";
   } else {
+    run.note = "";
     if (records.state == State::lost) {
       run.note = "no sign of life from its supervisor, and Slurm says " + std::string(to_text(job.state));
     } else if (records.state == State::queued) {
@@ -121,9 +151,9 @@ void judge_known(const slurm::JobFacts& job, double now, RunLife& run) {
   }
 }
 
-void judge_unknown_job(double now, RunLife& run) {
-  const record::RunState& records = run.records;
-  if (has_own_ending(records) || records.state == State::running) return;
+void judge_unknown_job(const OwnWord& own, double now, RunLife& run) {
+  const record::RunState& records = own.records;
+  if (has_own_ending(own) || own.ending || records.state == State::running) return;
   if (records.is_submitting) {
     if (now - records.submitted < kSubmittingSeconds) {
       run.note = "being submitted";
@@ -178,31 +208,46 @@ bool is_over(Life life) {
   return life != Life::created && life != Life::queued && life != Life::running && life != Life::unknown;
 }
 
-bool wants_scheduler(const record::RunState& records) {
-  if (records.scheduler_job.empty() && !records.is_submitting) return false;
-  if (has_own_ending(records)) return false;
-  // What its own supervisor heard from Slurm at the end is final, unless Slurm may start it again.
-  if (!was_interrupted(records)) return true;
-  const auto ending = ending_of(slurm::parse_job_state(records.job_state));
-  return !ending || ending == Life::preempted || ending == Life::node_failed || ending == Life::failed;
+OwnWord own_word(const record::RunFolder& run, double now) {
+  OwnWord own{.records = record::derive_state(run, {.now = now}), .ending = std::nullopt};
+  const record::RunState& records = own.records;
+  const bool may_be_ended = records.state != State::done && records.state != State::created;
+  if (records.scheduler_job.empty() || !may_be_ended) return own;
+  const auto ending = slurm::last_ending(batch_log_of(run), records.scheduler_job);
+  if (!ending) return own;
+  // An attempt before this one may have been ended, too. Slurm writes whole seconds.
+  const double begin = std::max(records.submitted, records.last_started);
+  if (ending->time && *ending->time < begin - 1) return own;
+  // A run that had ended before its job was ended keeps its own ending.
+  if (ending->time && records.ended > 0 && records.ended < *ending->time - 1) return own;
+  own.ending = ending->state;
+  return own;
 }
 
-RunLife judge_life(const record::RunState& records, const SchedulerWord& word, double now) {
+bool wants_scheduler(const OwnWord& own) {
+  if (own.records.scheduler_job.empty() && !own.records.is_submitting) return false;
+  if (has_own_ending(own)) return false;
+  return own.ending != JobState::cancelled && own.ending != JobState::timeout;
+}
+
+RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
+  const record::RunState& records = own.records;
   RunLife run{.life = life_of(records.state),
               .note = records.reason,
               .scheduler_job = records.scheduler_job,
               .nodes = "",
               .records = records};
-  if (was_interrupted(records)) {
-    const auto ending = ending_of(slurm::parse_job_state(records.job_state));
-    if (records.is_cancelled) run.life = Life::cancelled;
-    if (ending && ending != Life::failed) run.life = *ending;
-    if (run.life == Life::timeout) run.note = "its time limit was over";
-    if (run.life == Life::cancelled) run.note = "";
+  if (was_interrupted(records) && records.is_cancelled) {
+    run.life = Life::cancelled;
+    run.note = "";
   }
   // The supervisor ends a run whose time is over with exit code 1.
   const bool is_overtime = records.state == State::stopped && records.exit_code == 1;
   if (is_overtime && !records.scheduler_job.empty()) run.life = Life::timeout;
+  if (own.ending && !has_own_ending(own)) {
+    run.life = *ending_of(*own.ending);
+    run.note = run.life == Life::timeout ? std::string(kTimeIsOver) : "";
+  }
   switch (word.kind) {
     case SchedulerWord::Kind::not_asked:
       break;
@@ -219,10 +264,10 @@ RunLife judge_life(const record::RunState& records, const SchedulerWord& word, d
       }
       break;
     case SchedulerWord::Kind::not_known:
-      judge_unknown_job(now, run);
+      judge_unknown_job(own, now, run);
       break;
     case SchedulerWord::Kind::known:
-      judge_known(word.job, now, run);
+      judge_known(own, word.job, now, run);
       break;
   }
   return run;
@@ -246,30 +291,30 @@ const slurm::JobFacts* job_of(const record::RunState& records, const slurm::JobL
   return nullptr;
 }
 
-void hear(std::span<const record::RunState> states, std::vector<SchedulerWord>& words,
-          slurm::Scheduler& scheduler, Deadline deadline) {
+void hear(std::span<const OwnWord> owns, std::vector<SchedulerWord>& words, slurm::Scheduler& scheduler,
+          Deadline deadline) {
   const auto set_all = [&](SchedulerWord::Kind kind, const Status& problem) {
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      const bool is_open = words[i].kind == SchedulerWord::Kind::not_asked && wants_scheduler(states[i]);
+    for (std::size_t i = 0; i < owns.size(); ++i) {
+      const bool is_open = words[i].kind == SchedulerWord::Kind::not_asked && wants_scheduler(owns[i]);
       if (is_open) words[i] = {.kind = kind, .job = {}, .problem = problem};
     }
   };
   const auto listed = scheduler.jobs(deadline);
   if (!listed.ok()) return set_all(SchedulerWord::Kind::no_answer, listed.error());
   std::vector<std::string> missing;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (!wants_scheduler(states[i])) continue;
-    if (const slurm::JobFacts* job = job_of(states[i], *listed)) {
+  for (std::size_t i = 0; i < owns.size(); ++i) {
+    if (!wants_scheduler(owns[i])) continue;
+    if (const slurm::JobFacts* job = job_of(owns[i].records, *listed)) {
       words[i] = {.kind = SchedulerWord::Kind::known, .job = *job, .problem = {}};
-    } else if (slurm::is_job_id(states[i].scheduler_job)) {
-      missing.push_back(states[i].scheduler_job);
+    } else if (slurm::is_job_id(owns[i].records.scheduler_job)) {
+      missing.push_back(owns[i].records.scheduler_job);
     }
   }
   const auto found =
       missing.empty() ? Result<slurm::JobList>(slurm::JobList{}) : scheduler.find(missing, deadline);
-  for (std::size_t i = 0; found.ok() && i < states.size(); ++i) {
-    if (words[i].kind != SchedulerWord::Kind::not_asked || states[i].scheduler_job.empty()) continue;
-    if (const slurm::JobFacts* job = found->find(states[i].scheduler_job))
+  for (std::size_t i = 0; found.ok() && i < owns.size(); ++i) {
+    if (words[i].kind != SchedulerWord::Kind::not_asked || owns[i].records.scheduler_job.empty()) continue;
+    if (const slurm::JobFacts* job = found->find(owns[i].records.scheduler_job))
       words[i] = {.kind = SchedulerWord::Kind::known, .job = *job, .problem = {}};
   }
   set_all(found.ok() ? SchedulerWord::Kind::not_known : SchedulerWord::Kind::no_answer, found.status());
@@ -280,12 +325,12 @@ void hear(std::span<const record::RunState> states, std::vector<SchedulerWord>& 
 std::vector<RunLife> look_at(std::span<const record::RunFolder> runs, slurm::Scheduler& scheduler,
                              Deadline deadline) {
   const double now = unix_seconds(RealClock().wall());
-  std::vector<record::RunState> states;
-  for (const record::RunFolder& run : runs) states.push_back(record::derive_state(run, {.now = now}));
-  std::vector<SchedulerWord> words(states.size());
-  if (std::any_of(states.begin(), states.end(), wants_scheduler)) hear(states, words, scheduler, deadline);
+  std::vector<OwnWord> owns;
+  for (const record::RunFolder& run : runs) owns.push_back(own_word(run, now));
+  std::vector<SchedulerWord> words(owns.size());
+  if (std::any_of(owns.begin(), owns.end(), wants_scheduler)) hear(owns, words, scheduler, deadline);
   std::vector<RunLife> lives;
-  for (std::size_t i = 0; i < states.size(); ++i) lives.push_back(judge_life(states[i], words[i], now));
+  for (std::size_t i = 0; i < owns.size(); ++i) lives.push_back(judge_life(owns[i], words[i], now));
   return lives;
 }
 

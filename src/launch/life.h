@@ -59,11 +59,19 @@ struct SchedulerWord {
   Status problem;
 };
 
-/// Whether the records alone do not tell.
-bool wants_scheduler(const record::RunState& records);
+/// What a run's own folder tells.
+struct OwnWord {
+  record::RunState records;
+  std::optional<slurm::JobState>
+      ending;  ///< what Slurm wrote into the batch script's log when it ended the job
+};
+OwnWord own_word(const record::RunFolder& run, double now);
+
+/// Whether that alone does not tell.
+bool wants_scheduler(const OwnWord& own);
 
 /// The verdict from both. `now`: Unix seconds.
-RunLife judge_life(const record::RunState& records, const SchedulerWord& word, double now);
+RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now);
 
 /// All of these runs, with at most two questions to the scheduler for all of them together, and none when
 /// their records tell enough. A scheduler that does not answer before `deadline` makes them unknown, never an

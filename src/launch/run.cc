@@ -173,17 +173,21 @@ Result<RunResult> run(const Request& request, const Prepared& prepared, Observer
   return result;
 }
 
-Result<Request> resume_request(const record::RunFolder& folder, const std::vector<std::string>& settings) {
-  const record::RunState state = record::derive_state(folder);
-  if (state.state == record::State::running) {
-    return invalid("run {}: is still running", folder.id()).cure("stoker logs -f {}", folder.id());
-  }
-  if (state.state == record::State::done)
-    return invalid("run {}: is done, there is nothing to resume", folder.id());
-  if (state.state == record::State::queued) {
-    return invalid("run {}: waits in the queue{}", folder.id(),
-                   state.scheduler_job.empty() ? "" : format(" as job {}", state.scheduler_job))
-        .cure("stoker status {}", folder.id());
+Result<Request> resume_request(const record::RunFolder& folder, const RunLife& life,
+                               const std::vector<std::string>& settings) {
+  switch (life.life) {
+    case Life::running:
+      return invalid("run {}: is still running", folder.id()).cure("stoker logs -f {}", folder.id());
+    case Life::done:
+      return invalid("run {}: is done, there is nothing to resume", folder.id());
+    case Life::queued:
+      return invalid("run {}: waits in the queue{}", folder.id(),
+                     life.scheduler_job.empty() ? "" : format(" as job {}", life.scheduler_job))
+          .cure("stoker status {}", folder.id());
+    case Life::unknown:
+      return unavailable("run {}: whether it still waits or runs is not known ({})", folder.id(), life.note);
+    default:
+      break;
   }
   job::LoadOptions options;
   options.set = settings;

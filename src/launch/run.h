@@ -10,6 +10,7 @@
 #include "base/process.h"
 #include "base/status.h"
 #include "job/job.h"
+#include "launch/life.h"
 #include "rank/plan.h"
 #include "rank/verdict.h"
 #include "record/run_folder.h"
@@ -59,8 +60,10 @@ class Observer {
 /// left. An error when it could not begin.
 Result<RunResult> run(const Request& request, const Prepared& prepared, Observer& observer);
 
-/// The job and the folder to go on with. Invalid when the run is done already, still running or in the queue,
-/// or when a setting or a dataset would make another run of it.
-Result<Request> resume_request(const record::RunFolder& folder, const std::vector<std::string>& settings);
+/// The job and the folder to go on with; `life` is how the run is now. Invalid when it is done already, still
+/// running or in the queue, or when a setting or a dataset would make another run of it; Unavailable when how it is
+/// cannot be told.
+Result<Request> resume_request(const record::RunFolder& folder, const RunLife& life,
+                               const std::vector<std::string>& settings);
 
 }  // namespace stoker::launch

@@ -15,9 +15,9 @@
 #include "base/version.h"
 #include "launch/environment.h"
 #include "launch/new_run.h"
-#include "record/state.h"
 #include "rank/environment.h"
 #include "record/run_events.h"
+#include "record/state.h"
 
 namespace stoker::launch {
 namespace {
@@ -104,9 +104,9 @@ Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, D
   OK_OR_RETURN(events, record::EventWriter::open(attempt.submit_events()));
   OK_OR_RETURN(script, batch_script(request, attempt, made->id()));
   RETURN_IF_ERROR(write_file(attempt.batch_script(), script));
-  RETURN_IF_ERROR(write_event(
-      events,
-      record::Submitting{.host = record::this_process().host, .comment = comment_of(made->id(), attempt.number())}));
+  RETURN_IF_ERROR(
+      write_event(events, record::Submitting{.host = record::this_process().host,
+                                             .comment = comment_of(made->id(), attempt.number())}));
   // After this point a job may exist.
   auto job = scheduler.submit(std::filesystem::absolute(attempt.batch_script()), deadline);
   const Code code = job.status().code();

@@ -13,7 +13,7 @@ constexpr std::size_t kMostStrangers = 256;
 constexpr std::chrono::seconds kHelloLimit{10};
 
 std::string who(const Hello& hello) {
-  return format("rank {} ({}, process {})", hello.rank.value, printable(hello.host), hello.pid);
+  return format("rank {} ({}, process {})", hello.rank.value, printable(place_name(hello)), hello.pid);
 }
 
 // Takes as long for every wrong token of a length.
@@ -27,11 +27,14 @@ bool same_token(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string place_name(const Hello& hello) { return hello.node.empty() ? hello.host : hello.node; }
+
 Message to_message(const Hello& hello) {
   Message message{"hello", {}};
   message.with("token", hello.token).with("rank", std::int64_t{hello.rank.value});
   message.with("world_size", std::int64_t{hello.world_size.value})
       .with("host", hello.host)
+      .with("node", hello.node)
       .with("pid", hello.pid);
   message.with("address", hello.address).with("via", hello.via).with("port", std::int64_t{hello.port});
   message.with("problem", hello.problem);
@@ -43,6 +46,7 @@ Result<Hello> parse_hello(const Message& message) {
   Hello hello;
   hello.token = message.text("token");
   hello.host = message.text("host");
+  hello.node = message.text("node");
   hello.address = message.text("address");
   hello.via = message.text("via");
   hello.problem = message.text("problem");
@@ -76,7 +80,7 @@ Status Roster::admit(const Hello& hello) {
   }
   if (const Hello* first = find(hello.rank)) {
     return invalid("{}: rank {} is there already ({}, process {})", who(hello), hello.rank.value,
-                   printable(first->host), first->pid);
+                   printable(place_name(*first)), first->pid);
   }
   if (!hello.problem.empty()) return unavailable("{}: {}", who(hello), hello.problem);
   members_.emplace(hello.rank, hello);

@@ -28,7 +28,10 @@ struct Hello {
   std::string via;      ///< the address under which it reached the run; filled in by join
   int port = 0;         ///< rank 0: the port kept for the training's own rendezvous
   std::string problem;  ///< why this rank cannot take part after all: "port 29500: taken ..."; or empty
+  std::string node;     ///< how the scheduler and people call the host; empty: as `host`
 };
+/// The host as people know it.
+std::string place_name(const Hello& hello);
 Message to_message(const Hello& hello);
 /// Invalid when a field is missing or is no number.
 Result<Hello> parse_hello(const Message& message);

@@ -126,7 +126,6 @@ Status write_event(EventWriter& out, const AttemptEnded& event) {
       .add("exit_code", whole(event.exit_code))
       .add_optional("first_rank", event.first_rank)
       .add_text("reason", event.reason)
-      .add_text("job_state", event.job_state)
       .write(out, kAttemptEnded);
 }
 

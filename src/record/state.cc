@@ -133,7 +133,6 @@ void take_ending(const Story& story, RunState& state) {
   state.exit_code = ending->second.exit_code;
   state.first_rank = ending->second.first_rank;
   state.reason = ending->second.reason;
-  state.job_state = ending->second.job_state;
   for (const auto& [node, each] : story.ended) state.ended = std::max(state.ended, each.first);
 }
 
@@ -225,6 +224,11 @@ ProcessIdentity this_process(const Path& proc) {
   return {kernel_host(), pid, start_of(proc, pid), boot_of(proc)};
 }
 
+bool lives_here(const ProcessIdentity& who, const Path& proc) {
+  return who.host == kernel_host() && who.boot == boot_of(proc) && who.pid > 0 && who.pid_start != 0 &&
+         start_of(proc, who.pid) == who.pid_start;
+}
+
 RunState derive_state(const RunFolder& run, const LivenessOptions& options) {
   RunState state;
   const auto attempts = run.attempts();
@@ -238,6 +242,9 @@ RunState derive_state(const RunFolder& run, const LivenessOptions& options) {
   const Attempt& last = attempts->back();
   const Story story = attempts->size() == 1 ? first : read_story(last);
   add_submission(story, state);
+  for (const auto& [node, started] : story.started) {
+    if (state.last_started == 0 || started.first < state.last_started) state.last_started = started.first;
+  }
   if (story.started.empty()) {
     judge_unstarted(story, last, liveness, state);
   } else if (story.ended.size() >= story.started.size()) {

@@ -30,6 +30,7 @@ struct RunState {
   std::optional<int> first_rank;  ///< whose end decided
   std::string reason;             ///< one line; "" for running and done
   double started = 0;             ///< of the first attempt, Unix seconds; 0 when there was none
+  double last_started = 0;        ///< of the last one, when it has begun
   double ended = 0;  ///< of the last attempt; for a lost one its last sign of life; 0 while running
 
   // What the last attempt knows of the scheduler; empty for one that was started by hand outside of it.
@@ -38,11 +39,13 @@ struct RunState {
   double submitted = 0;        ///< Unix seconds; 0 when it was not submitted
   bool is_submitting = false;  ///< submitted, and neither a job's id nor a failure is recorded
   bool is_cancelled = false;   ///< somebody has asked for its end
-  std::string job_state;       ///< what the scheduler called the job when a signal ended the attempt
 };
 
 /// The calling process, as a supervisor records itself. `proc` is injectable for tests.
 ProcessIdentity this_process(const Path& proc = "/proc");
+
+/// Whether that process lives on this host, in this boot and pid namespace.
+bool lives_here(const ProcessIdentity& who, const Path& proc = "/proc");
 
 /// How liveness is asked for. A supervisor on this host is looked up by pid, start time and boot; one
 /// elsewhere counts as running while files of its attempt changed within `silence_s`.

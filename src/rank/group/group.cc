@@ -155,6 +155,10 @@ void RankGroup::hear_signals() {
       pass_on(*signal);
     }
     if (*signal != SIGINT && *signal != SIGTERM && *signal != SIGHUP) continue;
+    if (interrupted_by_ == 0 && came_to_a_rank_first(*signal)) {
+      interrupted_by_ = *signal;
+      continue;
+    }
     if (!stopping_.empty()) {
       server_.broadcast(net::Message{"kill", {}});
       kill_at_ = std::min(kill_at_.value_or(MonoTime::max()), now() + Duration(500ms));
@@ -168,6 +172,15 @@ void RankGroup::hear_signals() {
 void RankGroup::pass_on(int signal) {
   net::Message message{"signal", {}};
   server_.broadcast(message.with("signal", std::int64_t{signal}));
+}
+
+// Slurm signals all processes of a job at once: that a rank died of it a moment before we heard of it is no
+// failure.
+bool RankGroup::came_to_a_rank_first(int signal) const {
+  if (stopping_.empty() || now() - stopping_since_ > kMargin) return false;
+  return std::any_of(stories_.begin(), stories_.end(), [&](const RankStory& story) {
+    return story.ended && !story.ended->stopped_by_us && story.ended->exit.shell_code() == 128 + signal;
+  });
 }
 
 void RankGroup::read_once(Fd& pipe, LineMarker* marker, LineKeeper& keeper, Sink& sink) {
@@ -238,6 +251,7 @@ void RankGroup::starter_ended(Starter& starter, Exit exit) {
 void RankGroup::stop_all(int signal, std::string why) {
   if (!stopping_.empty()) return;
   stopping_ = std::move(why);
+  stopping_since_ = now();
   (void)write_event(events_, record::Stopping{.reason = stopping_});
   net::Message message{"stop", {}};
   server_.broadcast(message.with("signal", std::int64_t{signal}));

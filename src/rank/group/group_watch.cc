@@ -53,7 +53,7 @@ void RankGroup::hear_world() {
 void RankGroup::joined(const WorldEvent& event) {
   RankStory& member = story(event.rank);
   member.joined = true;
-  member.host = event.hello.host;
+  member.host = net::place_name(event.hello);
   follow(event.rank).heard = now();
   if (server_.roster().is_complete() && !welcomed_ && stopping_.empty()) welcome();
 }

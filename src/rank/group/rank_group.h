@@ -52,6 +52,7 @@ class RankGroup {
   void start_helper();
   void wait();
   void hear_signals();
+  bool came_to_a_rank_first(int signal) const;
   void hear_world();
   void joined(const net::WorldEvent& event);
   void heard(RankStory& story, const net::Message& message);
@@ -100,6 +101,7 @@ class RankGroup {
   std::string refusal_;
   int refusal_code_ = 0;
   std::string stopping_;  // why; "" while all is well
+  MonoTime stopping_since_;
   std::optional<MonoTime> kill_at_;
   std::optional<MonoTime> checkpoint_stop_;  // a rank left with 75: when the others should have, too
 };

@@ -130,6 +130,8 @@ Result<std::optional<Rendezvous>> Member::join_run() {
   hello.rank = place_.rank;
   hello.world_size = place_.world_size;
   hello.host = net::host_name();
+  // Several nodes of Slurm may share a host, and its name for one need not be the kernel's.
+  if (invitation_.is_under_srun) hello.node = environment_value("SLURMD_NODENAME").value_or("");
   hello.pid = ::getpid();
   if (place_.rank.value == 0) {
     const std::string wish = environment_value("MASTER_PORT").value_or("");

@@ -47,6 +47,7 @@ constexpr std::pair<std::string_view, std::string_view> kReasons[] = {
     {"PartitionInactive", "its partition is inactive"},
     {"PartitionTimeLimit", "its time is over the partition's limit: it will never start"},
     {"PartitionNodeLimit", "its nodes are over the partition's limit: it will never start"},
+    {"PartitionConfig", "its partition does not allow what it asks for: it will never start"},
     {"AccountNotAllowed", "its account may not use this partition"},
     {"QOSNotAllowed", "its quality of service may not be used here"},
     {"InvalidAccount", "its account is not valid"},

@@ -90,9 +90,12 @@ Status complaint(std::string_view program, const Captured& captured) {
   std::vector<std::string> lines;
   Code code = Code::invalid;
   for (std::string_view line : split(captured.err, '\n')) {
+    const bool is_fatal = trim(line).starts_with(format("{}: fatal:", program));
     line = without_prefix(trim(line), program);
-    if (line.empty() || lines.size() == 3) continue;
-    lines.push_back(printable(line.substr(0, 500)));
+    // What comes before a fatal error are the steps of its failing.
+    if (is_fatal) lines.clear();
+    if (!line.empty() && lines.size() < 3) lines.push_back(printable(line.substr(0, 500)));
+    if (is_fatal) break;
   }
   const std::string said = join(lines, "; ");
   for (const Known& known : kKnown) {
@@ -101,7 +104,10 @@ Status complaint(std::string_view program, const Captured& captured) {
     break;
   }
   if (said.empty()) return unavailable("{}: {} without a word", program, to_text(captured.exit));
-  return Status(code, format("{}: {}", program, said));
+  Status status(code, format("{}: {}", program, said));
+  const bool has_no_cluster = said.find("establish a configuration source") != std::string::npos;
+  return has_no_cluster ? std::move(status).cure("export SLURM_CONF=FILE, on a machine of a Slurm cluster")
+                        : status;
 }
 
 SlurmCommands::SlurmCommands(Environment environment)

@@ -1,0 +1,110 @@
+#include "launch/control.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "launch/new_run.h"
+
+namespace stoker::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kLookAtRecords = 500ms;
+constexpr Duration kFirstQuestion = 1s;
+constexpr Duration kLongestPause = 15s;
+constexpr Duration kAnswerLimit = 10s;
+
+// The supervisor of the run's last attempt, when its first event names one.
+std::optional<record::ProcessIdentity> supervisor_of(const record::Attempt& attempt) {
+  const auto log = record::read_attempt_events(attempt.folder());
+  if (!log.ok()) return std::nullopt;
+  for (const record::Event& event : log->events) {
+    if (const auto started = record::attempt_started(event)) return started->supervisor;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Cancellation> plan_cancel(const record::RunFolder& run, slurm::Scheduler& scheduler,
+                                 Deadline deadline) {
+  Cancellation plan{.before = look_at(run, scheduler, deadline)};
+  const RunLife& life = plan.before;
+  if (life.life == Life::created)
+    return invalid("run {}: has not begun, there is nothing to cancel", run.id());
+  if (is_over(life.life)) return plan;
+  if (!life.scheduler_job.empty()) {
+    plan.how = Cancellation::How::scheduler;
+    plan.scheduler_job = life.scheduler_job;
+    return plan;
+  }
+  if (life.records.is_submitting)
+    return unavailable("run {}: whether it is in the queue is not known ({})", run.id(), life.note);
+  OK_OR_RETURN(attempt, run.last_attempt());
+  const auto supervisor = supervisor_of(attempt);
+  if (!supervisor)
+    return unavailable("run {}: is just starting", run.id()).cure("stoker cancel {}", run.id());
+  if (!record::lives_here(*supervisor)) {
+    return unavailable("run {}: runs on {}, outside of a queue", run.id(), printable(supervisor->host))
+        .cure("ssh {} kill {}", printable(supervisor->host), supervisor->pid);
+  }
+  plan.how = Cancellation::How::signal;
+  plan.pid = supervisor->pid;
+  return plan;
+}
+
+Status cancel(const record::RunFolder& run, const Cancellation& what, slurm::Scheduler& scheduler,
+              Deadline deadline) {
+  if (what.how == Cancellation::How::none) return {};
+  OK_OR_RETURN(attempt, run.last_attempt());
+  // First the record: a job that ends at once should not look as if nobody had asked for it.
+  OK_OR_RETURN(events, record::EventWriter::open(attempt.cancel_events()));
+  RETURN_IF_ERROR(
+      write_event(events, record::CancelAsked{.user = user_name(), .host = record::this_process().host}));
+  if (what.how == Cancellation::How::scheduler) return scheduler.cancel(what.scheduler_job, deadline);
+  const auto supervisor = supervisor_of(attempt);
+  const bool is_there = supervisor && supervisor->pid == what.pid && record::lives_here(*supervisor);
+  if (is_there && ::kill(static_cast<pid_t>(what.pid), SIGTERM) != 0 && errno != ESRCH)
+    return posix_error(format("process {}", what.pid), errno);
+  return {};
+}
+
+Result<RunLife> wait_for(const record::RunFolder& run, slurm::Scheduler& scheduler,
+                         const WaitOptions& options) {
+  const RealClock clock;
+  RealClock sleeper;
+  Duration pause = kFirstQuestion;
+  MonoTime next_question = clock.mono();
+  std::string told;
+  for (;;) {
+    const OwnWord own = own_word(run, unix_seconds(clock.wall()));
+    RunLife life = judge_life(own, {}, unix_seconds(clock.wall()));
+    const bool is_asked = wants_scheduler(own) && clock.mono() >= next_question;
+    if (is_asked) {
+      life = look_at(run, scheduler, Deadline::after(std::min(kAnswerLimit, options.deadline.left())));
+      next_question = clock.mono() + pause;
+      pause = std::min(kLongestPause, pause + pause / 2);
+    }
+    const bool is_certain = is_asked || !wants_scheduler(own);
+    const std::string state = format("{} {}", to_text(life.life), life.note);
+    if (is_certain && state != told && options.on_change) options.on_change(life);
+    if (is_certain) told = state;
+    if (is_certain && is_over(life.life)) return life;
+    if (options.deadline.passed()) {
+      return timeout("run {}: still {}{}", run.id(), to_text(life.life),
+                     life.note.empty() ? "" : format(" ({})", life.note));
+    }
+    if (options.should_stop && options.should_stop())
+      return cancelled("run {}: no longer waited for", run.id());
+    sleeper.sleep(std::min(kLookAtRecords, options.deadline.left()));
+  }
+}
+
+int exit_code_of(const RunLife& run) {
+  if (run.life == Life::done) return 0;
+  const int own = run.records.exit_code.value_or(0);
+  return own != 0 ? own : 1;
+}
+
+}  // namespace stoker::launch
