@@ -61,8 +61,8 @@ class Observer {
 Result<RunResult> run(const Request& request, const Prepared& prepared, Observer& observer);
 
 /// The job and the folder to go on with; `life` is how the run is now. Invalid when it is done already, still
-/// running or in the queue, or when a setting or a dataset would make another run of it; Unavailable when how it is
-/// cannot be told.
+/// running or in the queue, or when a setting or a dataset would make another run of it; Unavailable when how
+/// it is cannot be told.
 Result<Request> resume_request(const record::RunFolder& folder, const RunLife& life,
                                const std::vector<std::string>& settings);
 

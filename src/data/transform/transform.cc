@@ -14,7 +14,8 @@ namespace {
 const std::vector<StepKind>& step_kinds() {
   static const std::vector<StepKind> kinds = [] {
     std::vector<StepKind> all;
-    for (const auto& some : {augment_steps(), colour_steps(), crop_steps(), flip_steps()}) all.insert(all.end(), some.begin(), some.end());
+    for (const auto& some : {augment_steps(), colour_steps(), crop_steps(), flip_steps()})
+      all.insert(all.end(), some.begin(), some.end());
     return all;
   }();
   return kinds;
