@@ -1,6 +1,7 @@
 """Whether threads make somebody's Python code faster, or it holds the interpreter's lock and needs processes: measured, in
 a forked process that ends at once, so that the caller's dataset, open files and random states stay as they are."""
 
+import itertools
 import json
 import os
 import threading
@@ -11,9 +12,9 @@ from typing import Any, Literal
 
 # Below this share of what so many cores could do, processes are worth their memory and their start.
 _GOOD_ENOUGH = 0.9
-_SAMPLES = 8
-_ROUNDS = 2  # in turns, the best of each: other load on the machine must not decide
-_MOST_SECONDS = 0.1
+_LEAST_SAMPLES = 4
+_ROUNDS = 3  # in turns; the median of the ratios counts
+_ROUND_S = 0.06  # many times the 5 ms after which a thread must let go of the lock
 # A batch that is ready sooner than this gains nothing from being made elsewhere.
 _QUICK_BATCH_S = 0.001
 # What threads must not share: somebody's position in a file is everybody's.
@@ -33,25 +34,38 @@ class Choice:
         return f"{self.workers} {what}: {self.reason}"
 
 
-def _run(get: Callable[[int], Any], indices: Sequence[int], until: float) -> int:
+def _waited_for_a_core_s() -> float:
+    """How long the calling thread was ready to run while others did: what else the machine does must not decide."""
+    try:
+        with open("/proc/thread-self/schedstat") as file:
+            return int(file.read().split()[1]) * 1e-9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def _rate(get: Callable[[int], Any], indices: Sequence[int]) -> float:
+    """Samples per second of the calling thread, on a core of its own."""
+    started, waited, used = time.perf_counter(), _waited_for_a_core_s(), time.thread_time()
     done = 0
-    for index in indices:
+    for index in itertools.cycle(indices):
         get(index)
         done += 1
-        if time.perf_counter() > until:
+        if done >= _LEAST_SAMPLES and time.perf_counter() - started > _ROUND_S:
             break
-    return done
+    seconds = time.perf_counter() - started - (_waited_for_a_core_s() - waited)
+    return done / max(1e-9, seconds, time.thread_time() - used)
 
 
 def _rate_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> float:
     """Samples per second of so many threads, each with its share."""
-    counts = [0] * len(shares)
+    rates = [0.0] * len(shares)
     failures: list[BaseException] = []
-    started = time.perf_counter()
+    begin = threading.Barrier(len(shares))
 
     def work(number: int) -> None:
         try:
-            counts[number] = _run(get, shares[number], started + _MOST_SECONDS)
+            begin.wait()
+            rates[number] = _rate(get, shares[number])
         except BaseException as error:
             failures.append(error)
 
@@ -63,7 +77,7 @@ def _rate_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> floa
         thread.join()
     if failures:
         raise failures[0]
-    return sum(counts) / max(1e-9, time.perf_counter() - started)
+    return sum(rates)
 
 
 def open_handle(dataset: Any, depth: int = 3) -> str | None:
@@ -81,17 +95,16 @@ def open_handle(dataset: Any, depth: int = 3) -> str | None:
 
 
 def measure(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any]:
-    """Samples per second of one thread and of `workers`."""
+    """Samples per second of one thread, and how many times as many `workers` threads make."""
     get = dataset.__getitem__
     get(indices[0])  # imports and caches of the first call are not measured
     handle = open_handle(dataset)
     if handle is not None:
         return {"handle": handle}
-    wanted = [indices[i % len(indices)] for i in range(1, 1 + _SAMPLES * (1 + workers))]
-    shares = [wanted[_SAMPLES * (1 + i) : _SAMPLES * (2 + i)] for i in range(workers)]
-    rates = [(_rate_of(get, [wanted[:_SAMPLES]]), _rate_of(get, shares)) for _ in range(_ROUNDS)]
-    alone, together = (max(column) for column in zip(*rates, strict=True))
-    return {"alone": alone, "together": together}
+    shares = [indices[i % len(indices) :] for i in range(workers)]
+    rates = [(_rate_of(get, [indices]), _rate_of(get, shares)) for _ in range(_ROUNDS)]
+    gains = sorted(together / alone for alone, together in rates)
+    return {"alone": max(alone for alone, _ in rates), "gain": gains[len(gains) // 2]}
 
 
 def _measure_in_a_fork(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any] | None:
@@ -130,7 +143,7 @@ def choose(dataset: Any, batch_size: int, workers: int) -> Choice:
         return Choice("processes", workers, f"{name}.{found['handle']} is open, and threads would share it")
     if batch_size / found["alone"] < _QUICK_BATCH_S:
         return Choice("threads", 1, f"a batch takes {1e3 * batch_size / found['alone']:.2f} ms: not worth more")
-    gain = found["together"] / found["alone"]
+    gain = found["gain"]
     said = f"{workers} threads are {gain:.2f} times as fast as one"
     if gain >= _GOOD_ENOUGH * workers:
         return Choice("threads", workers, f"{said}: {name} lets go of Python's lock")
