@@ -26,6 +26,7 @@ std::vector<std::string> mariadbd(const Lab& lab, const Site& site) {
           "--innodb-doublewrite=OFF",
           "--innodb-use-native-aio=OFF",
           "--sync-frm=OFF",
+          "--innodb-file-per-table=OFF",
           "--aria-sync-log-dir=NEVER",
           "--performance-schema=OFF"};
 }

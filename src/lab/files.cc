@@ -48,12 +48,12 @@ std::string accounting_lines(const Lab& lab) {
   if (!lab.has_accounting) return "";
   return format(
       "AccountingStorageType=accounting_storage/slurmdbd\n"
-      "AccountingStorageHost=127.0.0.1\n"
+      "AccountingStorageHost={}\n"
       "AccountingStoragePort={}\n"
       "AccountingStoragePass={}\n"
       "AccountingStoreFlags=job_comment,job_env,job_script\n"
       "AccountingStorageTRES=gres/gpu\n",
-      lab.database_port, munge_socket(lab));
+      lab.host_address, lab.database_port, munge_socket(lab));
 }
 
 }  // namespace
@@ -115,10 +115,10 @@ std::string gres_conf(const Lab& lab) {
 std::string slurmdbd_conf(const Lab& lab, const Site& site) {
   return format(
       "AuthType=auth/"
-      "munge\nAuthInfo=socket={}\nDbdHost=localhost\nDbdAddr=127.0.0.1\nDbdPort={}\nSlurmUser={}\n"
+      "munge\nAuthInfo=socket={}\nDbdHost=localhost\nDbdAddr={}\nDbdPort={}\nSlurmUser={}\n"
       "StorageType=accounting_storage/mysql\nStorageHost=localhost\nStorageUser={}\nStorageLoc=slurm\n"
       "LogFile={}/log/slurmdbd.log\nPidFile={}/run/slurmdbd.pid\n",
-      munge_socket(lab), lab.database_port, site.user, site.user, lab.folder, lab.folder);
+      munge_socket(lab), lab.host_address, lab.database_port, site.user, site.user, lab.folder, lab.folder);
 }
 
 std::string hosts_file(const Lab& lab, const Site& site) {

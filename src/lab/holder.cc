@@ -21,6 +21,7 @@ struct Place {
   std::string nsswitch;
   std::string local;
   std::string local_options;
+  bool has_own_shm = true;
   std::string sleep;
   std::string title;
   std::vector<std::string> variables;
@@ -48,7 +49,8 @@ const char* enter(const Place& place) {
   if (place.name.empty()) return nullptr;
   if (::sethostname(place.name.c_str(), place.name.size()) != 0) return "sethostname";
   // Memory shared between processes of one node only, as between real ones.
-  if (::mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0) return "mount /dev/shm";
+  if (place.has_own_shm &&
+      ::mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0) return "mount /dev/shm";
   if (::mount("tmpfs", place.local.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, place.local_options.c_str()) !=
       0) {
     return "mount local disk";
@@ -105,6 +107,7 @@ Status start_holder(const Lab& lab, Node& node) {
   place.name = node.name;
   place.local = lab.local(node).string();
   place.local_options = format("mode=1777,size={}", kLocalDisk.value);
+  place.has_own_shm = !lab.folder.string().starts_with("/dev/shm/");  // or the lab itself would be out of sight
   place.title = format("stoker lab {}: {}", lab.name, node.name);
   place.variables = {format("STOKER_LAB_MEMBER={}", lab.folder), format("STOKER_LAB_NODE={}", node.name)};
   OK_OR_RETURN(pid, start(lab, std::move(place)));
