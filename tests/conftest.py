@@ -16,6 +16,8 @@ import needs
 import packing
 import pytest
 
+pytest_plugins = ["labs"]
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")
 MODULE = BIN.parent / "python"  # where script/build puts the Python module together

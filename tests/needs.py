@@ -40,13 +40,34 @@ def _can_mount() -> bool:
     return True
 
 
+def _has(*programs: str) -> bool:
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return all(shutil.which(program, path=path) for program in programs)
+
+
+def _has_slurm() -> bool:
+    return _has("sbatch", "srun", "slurmctld", "slurmd", "munged")
+
+
+def _can_make_namespaces() -> bool:
+    if os.geteuid() != 0 or not _has("ip", "nsenter", "unshare"):
+        return False
+    tried = subprocess.run(
+        ["unshare", "--net", "--mount", "--uts", "ip", "link", "add", "try", "type", "bridge"], capture_output=True
+    )
+    return tried.returncode == 0
+
+
 NEEDS = {
     "data": Need("STOKER_TEST_DATA names a folder with cifar10.tar", _has_test_data),
     "root": Need("the tests run as root", lambda: os.geteuid() == 0),
     "mount": Need("a tmpfs can be mounted (root, outside a locked-down container)", _can_mount),
     "cores4": Need("four or more cores", lambda: len(os.sched_getaffinity(0)) >= 4),
     "gpu": Need("an NVIDIA GPU", lambda: shutil.which("nvidia-smi") is not None),
-    "slurm": Need("Slurm's commands", lambda: shutil.which("sbatch") is not None),
+    "slurm": Need("Slurm's commands and daemons (Debian: slurm-wlm)", _has_slurm),
+    "slurmdbd": Need("slurmdbd and mariadbd (Debian: slurmdbd, mariadb-server)", lambda: _has("slurmdbd", "mariadbd")),
+    "lmod": Need("Lmod", lambda: Path("/usr/share/lmod/lmod/init/bash").exists()),
+    "namespaces": Need("the kernel lets this process make network namespaces (root)", _can_make_namespaces),
     "chromium": Need("the chromium browser", lambda: shutil.which("chromium") is not None),
 }
 
