@@ -2,11 +2,14 @@
 
 import math
 import os
+import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 import trained
+from running import finish
 from torch_ranks import free_port, rows
 
 
@@ -97,11 +100,7 @@ def test_a_signal_stops_after_a_checkpoint_and_resume_ends_as_if_undisturbed(sto
     stoker("run", job, code=0)
     undisturbed = trained.the_run(stoker.folder).rename(stoker.folder / "undisturbed")
     process = stoker.start("run", job)
-    while not (stoker.folder / "runs").exists() or not list((stoker.folder / "runs").glob("*/attempts/1/metrics-*")):
-        time.sleep(0.005)
-    run = trained.the_run(stoker.folder)
-    while len(rows(run / "attempts/1/metrics-0000.csv")) < 3:
-        time.sleep(0.005)
+    run = trained.wait_for_steps(stoker.folder, 3).parents[1]
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 75, out + err
@@ -123,11 +122,7 @@ def test_little_time_left_stops_after_a_checkpoint(stoker, dataset):
 def test_a_rank_that_dies_is_named_by_the_others(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 100)
     process = stoker.start("run", job, "--set", "resources.ranks_per_node=3")
-    while not list((stoker.folder).glob("runs/*/attempts/1/metrics-*")):
-        time.sleep(0.005)
-    attempt = trained.the_run(stoker.folder) / "attempts/1"
-    while len(rows(attempt / "metrics-0000.csv")) < 2:
-        time.sleep(0.005)
+    attempt = trained.wait_for_steps(stoker.folder, 2)
     pids = {event["rank"]: event["pid"] for event in trained.events(attempt, "rank_started")}
     os.kill(pids[2], signal.SIGKILL)
     process.communicate(timeout=60)
@@ -194,3 +189,63 @@ def test_a_last_step_that_batch_norm_cannot_learn_from_is_refused(stoker, datase
         "train.batch: 29 leaves one image for the last step of an epoch (320 of 320 samples per rank), which batch norm "
         "cannot learn from\n  try: train.batch: 28\n"
     )
+
+
+def freeze(dataset: Path, split: str) -> None:
+    """Leaves the split on a disk that gives no answer: to open one of its shards takes for ever."""
+    for shard in dataset.glob(f"{split}-*.tar"):
+        shard.unlink()
+        os.mkfifo(shard)
+
+
+@pytest.mark.parametrize(("split", "place"), [("train", "step 1, phase data"), ("test", "step 2, phase validate")])
+def test_data_that_do_not_come_are_named_by_the_loader(stoker, dataset, split, place):
+    freeze(dataset, split)
+    job = trained.write_job(stoker.folder, dataset, 1)
+    settings = ["--set", "timeouts.data=2s", "--set", "timeouts.stall=1m", "--set", "train.batch=80"]
+    started = time.monotonic()
+    done = stoker("run", job, *settings, timeout=50)
+    assert time.monotonic() - started < 40
+    assert done.code == 1
+    assert re.search(
+        r"loader: no batch before the deadline: epoch 1, still at sample '[^']+' \(.*\) \(timeouts\.data: 2\.0 s\)$", done.err, re.M
+    )
+    # One of them noticed first; both waited for the same.
+    assert re.search(rf"^rank [01] \(\S+\) left at epoch 1 {place}: exit code 1$", done.err, re.M)
+
+
+def test_data_that_do_not_come_end_the_run_when_the_loader_is_more_patient(stoker, dataset):
+    freeze(dataset, "train")
+    job = trained.write_job(stoker.folder, dataset, 1)
+    settings = ["--set", "timeouts.data=1m", "--set", "timeouts.stall=4s"]
+    done = stoker("run", job, *settings, code=1, timeout=50)
+    assert "loader:" not in done.err
+    assert re.search(
+        r"^rank [01] \(\S+\) made no progress for [\d.]+ s at epoch 1 step 1, phase data \(timeouts\.stall\)$",
+        done.err,
+        re.M,
+    )
+
+
+def test_a_frozen_rank_among_three_is_named_by_the_run(stoker, dataset):
+    # The other two wait for it inside the same exchange; neither can tell which of the others stands still.
+    job = trained.write_job(stoker.folder, dataset, 100)
+    process = stoker.start("run", job, "--set", "resources.ranks_per_node=3")
+    attempt = trained.wait_for_steps(stoker.folder, 2)
+    pids = {event["rank"]: event["pid"] for event in trained.events(attempt, "rank_started")}
+    os.kill(pids[2], signal.SIGSTOP)
+    started = time.monotonic()
+    code, err = finish(process, 60)
+    assert time.monotonic() - started < 20
+    assert code == 1
+    told, ended, others = err[1:4]
+    place = r"at epoch \d+ step \d+, phase (data|forward|backward|optimizer)"
+    assert re.fullmatch(
+        rf"rank 2 \(\S+\) is stopped by a signal \(state T\) since [\d.]+ s {place}; "
+        r"the run ends after 5\.0 s \(timeouts\.stopped\)",
+        told,
+    )
+    assert re.fullmatch(
+        rf"rank 2 \(\S+\) was stopped by a signal \(state T\) for [\d.]+ s {place} \(timeouts\.stopped\)", ended
+    )
+    assert others.startswith("  ranks 0, 1 stopped; ")

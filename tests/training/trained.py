@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Stoker
+from running import wait_for
 
 JOB = """\
 name: small
@@ -58,6 +59,18 @@ def events(attempt: Path, kind: str) -> list[dict]:
     for file in sorted(attempt.glob("events-*.jsonl")):
         found += [event for line in file.read_text().splitlines() if (event := json.loads(line))["kind"] == kind]
     return found
+
+
+def wait_for_steps(folder: Path, count: int) -> Path:
+    """The first attempt of the run in `folder`, once its rank 0 has done so many steps."""
+
+    def attempt() -> Path | None:
+        for metrics in folder.glob("runs/*/attempts/1/metrics-0000.csv"):
+            if metrics.read_text().count("\n") > count:  # the first line has the columns' names
+                return metrics.parent
+        return None
+
+    return wait_for(attempt, 60)
 
 
 def steps(run: Path) -> list[int]:

@@ -242,7 +242,7 @@ Status Loader::Engine::describe_wait() const {
     if (!first || current < *first) first = current;
   }
   if (!first) return timeout("loader: no batch before the deadline: no thread has begun it");
-  return timeout("loader: no batch before the deadline: epoch {}, still at {}", front->plan.epoch,
+  return timeout("loader: no batch before the deadline: epoch {}, still at {}", front->plan.epoch.value + 1,
                  name_of(source_, front->plan.samples[*first]));
 }
 

@@ -139,7 +139,7 @@ TEST(LoaderWaits, a_missed_deadline_names_shard_and_sample_and_nothing_is_lost) 
     ASSERT_EQ(status.code(), Code::timeout) << status.to_string();
   }
   EXPECT_EQ(status.to_string(),
-            "loader: no batch before the deadline: epoch 0, still at sample 'class/0040' (in shard "
+            "loader: no batch before the deadline: epoch 1, still at sample 'class/0040' (in shard "
             "'all-000001.tar')");
   stuck.let_go();
   const Got got = take(*loader);

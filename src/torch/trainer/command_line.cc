@@ -105,7 +105,11 @@ Result<Ending> train(const Arguments& arguments, Voice& voice) {
   OK_OR_RETURN(environment, read_environment(variables));
   OK_OR_RETURN(job, load_job(arguments, environment, variables));
   OK_OR_RETURN(training, Training::prepare(job, environment, signals, voice));
-  return training->run();
+  auto ending = training->run();
+  // A loader's thread may be in a read that never returns: to join it would keep what went wrong from being
+  // said. The process ends after this.
+  if (!ending.ok()) (void)training.release();
+  return ending;
 }
 
 }  // namespace

@@ -34,9 +34,14 @@ Status add_all(Model& model, const data::Dataset& dataset, const ValidationOptio
       sums[kInterrupted] = 1;
       return {};
     }
-    OK_OR_RETURN(batch, next_batch(*loader, options.patience));
-    if (!batch) return {};
-    RETURN_IF_ERROR(add_batch(model, *batch, options.image_size, sums));
+    auto batch = next_batch(*loader, options.patience);
+    if (!batch.ok()) {
+      // Its threads may be in a read that never returns, and to join them would hide that.
+      if (batch.error().code() == Code::timeout) (void)loader.release();
+      return std::move(batch).error();
+    }
+    if (!*batch) return {};
+    RETURN_IF_ERROR(add_batch(model, **batch, options.image_size, sums));
   }
 }
 
