@@ -208,7 +208,9 @@ def test_data_that_do_not_come_are_named_by_the_loader(stoker, dataset, split, p
     assert time.monotonic() - started < 40
     assert done.code == 1
     assert re.search(
-        r"loader: no batch before the deadline: epoch 1, still at sample '[^']+' \(.*\) \(timeouts\.data: 2\.0 s\)$", done.err, re.M
+        r"loader: no batch before the deadline: epoch 1, still at sample '[^']+' \(.*\) \(timeouts\.data: 2\.0 s\)$",
+        done.err,
+        re.M,
     )
     # One of them noticed first; both waited for the same.
     assert re.search(rf"^rank [01] \(\S+\) left at epoch 1 {place}: exit code 1$", done.err, re.M)

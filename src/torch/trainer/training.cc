@@ -333,6 +333,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::validate_and_record() {
   const bool is_last = facts.epoch == facts.epochs;
   if (validation_data_ && (is_last || facts.epoch % train_.validate_every == 0)) {
     const Stopwatch watch;
+    recorder_.at(row.epoch, row.step);
     recorder_.enter(Phase::validate);
     RETURN_IF_ERROR(parallel_->take_buffers());
     OK_OR_RETURN(scores, validate(*group_, *model_, *validation_data_,
