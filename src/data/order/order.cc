@@ -1,11 +1,22 @@
 #include "data/order/order.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "data/order/torch_generator.h"
+#include "data/transform/randomness.h"
 
 namespace stoker::data {
+namespace {
+
+// What random numbers are for: one seed and epoch gives different ones for each.
+constexpr std::uint32_t kOfSamples = 1;
+constexpr std::uint32_t kOfShards = 2;
+constexpr std::uint32_t kOfDraws = 3;
+constexpr std::uint32_t kOfWindows = 16;  // and on, one for each
+
+}  // namespace
 
 std::string to_text(const OrderState& state) {
   return format("seed {}, epoch {}, position {} of {}", state.seed, state.epoch, state.position,
@@ -13,13 +24,85 @@ std::string to_text(const OrderState& state) {
 }
 
 Result<EpochOrder> EpochOrder::create(const OrderOptions& options, Epoch epoch) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  const bool is_listed = options.shuffle == Shuffle::every_epoch || options.shuffle == Shuffle::weighted;
+  const std::uint64_t most = is_listed ? std::numeric_limits<std::uint32_t>::max() : std::uint64_t{1} << 48;
   if (options.samples == 0) return invalid("order: no samples");
-  if (options.samples > kMost)
-    return invalid("order: {} samples are too many (at most {})", options.samples, kMost);
-  if (options.shuffle == Shuffle::none) return EpochOrder(options.samples, {});
-  TorchGenerator generator(options.seed + static_cast<std::uint64_t>(epoch.value));
-  return EpochOrder(options.samples, torch_randperm(static_cast<std::uint32_t>(options.samples), generator));
+  if (options.samples > most)
+    return invalid("order: {} samples are too many (at most {})", options.samples, most);
+  if (options.shuffle == Shuffle::by_shard) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t samples : options.shards) sum += samples;
+    if (sum != options.samples)
+      return invalid("order: {} samples in shards, {} in all", sum, options.samples);
+    if (options.window == 0) return invalid("order: window of 0 shards");
+  }
+  if (options.shuffle == Shuffle::weighted) {
+    const std::uint64_t weights = options.weights ? options.weights->samples() : 0;
+    if (weights != options.samples)
+      return invalid("order: {} weights for {} samples", weights, options.samples);
+  }
+  return EpochOrder(options, static_cast<std::uint64_t>(epoch.value));
+}
+
+EpochOrder::EpochOrder(const OrderOptions& options, std::uint64_t epoch)
+    : samples_(options.samples), seed_(options.seed), epoch_(epoch), kind_(options.shuffle) {
+  switch (kind_) {
+    case Shuffle::none:
+      break;
+    case Shuffle::every_epoch: {
+      TorchGenerator generator(seed_ + epoch_);
+      order_ = torch_randperm(static_cast<std::uint32_t>(samples_), generator);
+      break;
+    }
+    case Shuffle::full:
+      permutations_.emplace_back(samples_, permutation_key(seed_, epoch_, kOfSamples));
+      break;
+    case Shuffle::by_shard:
+      lay_out_shards(options);
+      break;
+    case Shuffle::weighted:
+      weights_ = options.weights;
+      break;
+  }
+}
+
+void EpochOrder::lay_out_shards(const OrderOptions& options) {
+  std::vector<ShardPlace> shards;
+  std::uint64_t first = 0;
+  for (std::uint64_t samples : options.shards) {
+    if (samples > 0) shards.push_back({first, samples});
+    first += samples;
+  }
+  const Permutation order(shards.size(), permutation_key(seed_, epoch_, kOfShards));
+  for (std::size_t i = 0; i < shards.size(); ++i) shard_order_.push_back(shards[order.at(i)]);
+  std::uint64_t begin = 0;
+  for (std::size_t shard = 0; shard < shard_order_.size(); shard += options.window) {
+    windows_.push_back({begin, shard});
+    std::uint64_t samples = 0;
+    for (std::size_t i = shard; i < std::min<std::size_t>(shard + options.window, shard_order_.size()); ++i)
+      samples += shard_order_[i].samples;
+    const auto purpose = kOfWindows + static_cast<std::uint32_t>(permutations_.size());
+    permutations_.emplace_back(samples, permutation_key(seed_, epoch_, purpose));
+    begin += samples;
+  }
+}
+
+std::uint64_t EpochOrder::in_window(std::uint64_t place) const {
+  const auto after = std::upper_bound(windows_.begin(), windows_.end(), place,
+                                      [](std::uint64_t p, const Window& window) { return p < window.begin; });
+  const auto window = std::prev(after);
+  std::uint64_t rest =
+      permutations_[static_cast<std::size_t>(window - windows_.begin())].at(place - window->begin);
+  std::size_t shard = window->shard;
+  while (rest >= shard_order_[shard].samples) rest -= shard_order_[shard++].samples;
+  return shard_order_[shard].first_sample + rest;
+}
+
+std::uint64_t EpochOrder::drawn(std::uint64_t place) const {
+  const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
+  const PhiloxBlock random =
+      philox4x32({low(place), low(place >> 32), low(epoch_), kOfDraws}, {low(seed_), low(seed_ >> 32)});
+  return weights_->draw(std::uint64_t{random[0]} << 32 | random[1], random[2]);
 }
 
 Result<RankShare> RankShare::create(std::uint64_t samples, std::uint64_t begin, const RankOptions& options) {
@@ -28,6 +111,7 @@ Result<RankShare> RankShare::create(std::uint64_t samples, std::uint64_t begin, 
   if (world < 1) return invalid("order: world size {} is not at least 1", world);
   if (rank < 0 || rank >= world) return invalid("order: rank {} is not in a world of {}", rank, world);
   RankShare share;
+  share.samples_ = samples;
   share.begin_ = begin;
   share.rank_ = static_cast<std::uint64_t>(rank);
   share.world_ = static_cast<std::uint64_t>(world);

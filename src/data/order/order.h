@@ -1,19 +1,28 @@
-// In which order samples are read: a pure function of (seed, epoch, position), the same as PyTorch's
-// DistributedSampler gives, whatever the world size. Used by the loader and by whoever proves what was read.
-// Values; thread-safe once made.
+// In which order samples are read: a pure function of (seed, epoch, position), whatever the world size; on
+// request the same as PyTorch's DistributedSampler gives. Used by the loader and by whoever proves what was
+// read. Values; thread-safe once made.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "base/strong.h"
+#include "data/order/permutation.h"
+#include "data/order/weights.h"
 
 namespace stoker::data {
 
-/// Whether each epoch has its own order.
-enum class Shuffle { none, every_epoch };
+/// How an epoch is ordered. All but `none` have another order in every epoch.
+enum class Shuffle {
+  none,         ///< 0, 1, 2, ...
+  every_epoch,  ///< torch.randperm's, as DistributedSampler: 4 bytes per sample
+  full,         ///< any order is as likely as with every_epoch, in no memory
+  by_shard,     ///< shards in random order, samples mixed within a window of them: for slow random reads
+  weighted,     ///< drawn with replacement, by weight
+};
 
 /// What happens when the samples left do not divide by the world size.
 enum class Remainder {
@@ -24,9 +33,13 @@ enum class Remainder {
 
 /// What decides the order of all epochs.
 struct OrderOptions {
-  std::uint64_t samples = 0;  ///< 1 to 2^32 - 1
+  std::uint64_t samples = 0;  ///< at least 1; at most 2^32 - 1 with every_epoch and weighted, else 2^48
   std::uint64_t seed = 0;
   Shuffle shuffle = Shuffle::every_epoch;
+  std::vector<std::uint64_t> shards = {};  ///< by_shard: how many samples each has; their sum is `samples`
+  std::uint32_t window = 16;               ///< by_shard: so many shards are mixed with each other
+  /// weighted: one for each sample. Shared by the orders of all epochs.
+  std::shared_ptr<const WeightTable> weights = {};
 };
 
 /// Where a training is in its data: all there is to save. `position` counts samples of this epoch's order
@@ -46,23 +59,54 @@ std::string to_text(const OrderState& state);
 /// The order of one epoch, for all ranks.
 class EpochOrder {
  public:
-  /// torch.randperm(samples) seeded with seed + epoch, or 0, 1, 2, ... without shuffling. Takes 4 bytes per
-  /// sample. Fails with Invalid when `samples` is 0 or too large.
+  /// every_epoch is torch.randperm(samples) seeded with seed + epoch. Fails with Invalid when `samples` is 0
+  /// or too large, or does not fit shards or weights.
   static Result<EpochOrder> create(const OrderOptions& options, Epoch epoch);
 
+  /// Positions of the epoch.
   std::uint64_t samples() const { return samples_; }
   /// The sample at `position`. Positions from samples() on start over: that is the padding.
   std::uint64_t at(std::uint64_t position) const {
     const std::uint64_t place = position % samples_;
-    return order_.empty() ? place : order_[place];
+    switch (kind_) {
+      case Shuffle::none:
+        return place;
+      case Shuffle::every_epoch:
+        return order_[place];
+      case Shuffle::full:
+        return permutations_[0].at(place);
+      case Shuffle::by_shard:
+        return in_window(place);
+      case Shuffle::weighted:
+        return drawn(place);
+    }
+    return place;
   }
 
  private:
-  EpochOrder(std::uint64_t samples, std::vector<std::uint32_t> order)
-      : samples_(samples), order_(std::move(order)) {}
+  // A run of shards, in the order of the epoch, whose samples are mixed.
+  struct Window {
+    std::uint64_t begin = 0;  // position
+    std::size_t shard = 0;    // in shard_order_
+  };
+  EpochOrder(const OrderOptions& options, std::uint64_t epoch);
+  void lay_out_shards(const OrderOptions& options);
+  std::uint64_t in_window(std::uint64_t place) const;
+  std::uint64_t drawn(std::uint64_t place) const;
 
   std::uint64_t samples_;
-  std::vector<std::uint32_t> order_;  // empty: the identity
+  std::uint64_t seed_;
+  std::uint64_t epoch_;
+  Shuffle kind_;
+  std::vector<std::uint32_t> order_;       // every_epoch
+  std::vector<Permutation> permutations_;  // full: one; by_shard: of each window
+  std::vector<Window> windows_;            // by_shard
+  struct ShardPlace {
+    std::uint64_t first_sample = 0;
+    std::uint64_t samples = 0;
+  };
+  std::vector<ShardPlace> shard_order_;         // by_shard
+  std::shared_ptr<const WeightTable> weights_;  // shared with the options
 };
 
 /// Which rank of how many, and how uneven counts are settled.
@@ -86,12 +130,16 @@ class RankShare {
   std::uint64_t longest() const { return longest_; }
   /// The global position of this rank's i-th sample. REQUIRES: i < count().
   std::uint64_t position(std::uint64_t i) const { return begin_ + i * world_ + rank_; }
+  /// Whether the i-th sample is there only to make ranks even, and was taken before: the mask with which
+  /// scores over padded batches stay exact. REQUIRES: i < count().
+  bool is_padding(std::uint64_t i) const { return position(i) >= samples_; }
   /// The global position once every rank has taken `taken` samples (or all it has).
   std::uint64_t position_after(std::uint64_t taken) const;
 
  private:
   RankShare() = default;
 
+  std::uint64_t samples_ = 0;
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;  // global position at which the epoch is over
   std::uint64_t rank_ = 0;

@@ -1,0 +1,50 @@
+#include "data/order/permutation.h"
+
+#include <cmath>
+
+#include "data/transform/randomness.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr int kRounds = 6;
+
+// The finaliser of SplitMix64: every bit of the result depends on every bit of the value.
+std::uint64_t mixed(std::uint64_t v) {
+  v = (v ^ v >> 30) * 0xBF58476D1CE4E5B9ull;
+  v = (v ^ v >> 27) * 0x94D049BB133111EBull;
+  return v ^ v >> 31;
+}
+
+// 0 to n - 1 out of 32 random bits. REQUIRES: n < 2^32.
+std::uint64_t below(std::uint64_t n, std::uint64_t random) { return (random >> 32) * n >> 32; }
+
+}  // namespace
+
+PermutationKey permutation_key(std::uint64_t seed, std::uint64_t epoch, std::uint32_t purpose) {
+  const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
+  const PhiloxBlock block =
+      philox4x32({low(epoch), low(epoch >> 32), purpose, 0x6F726465u}, {low(seed), low(seed >> 32)});
+  return {std::uint64_t{block[0]} << 32 | block[1], std::uint64_t{block[2]} << 32 | block[3]};
+}
+
+Permutation::Permutation(std::uint64_t n, const PermutationKey& key)
+    : n_(n), rows_(static_cast<std::uint64_t>(std::sqrt(static_cast<double>(n)))), columns_(0), key_(key) {
+  if (rows_ < 1) rows_ = 1;
+  columns_ = (n + rows_ - 1) / rows_;
+}
+
+std::uint64_t Permutation::once(std::uint64_t i) const {
+  std::uint64_t row = i / columns_;
+  std::uint64_t column = i % columns_;
+  std::uint64_t key = key_.first;
+  for (int round = 0; round < kRounds; ++round, key += key_.second | 1) {
+    row += below(rows_, mixed(column + key));
+    if (row >= rows_) row -= rows_;
+    column += below(columns_, mixed(row + ~key));
+    if (column >= columns_) column -= columns_;
+  }
+  return row * columns_ + column;
+}
+
+}  // namespace stoker::data
