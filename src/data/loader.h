@@ -40,6 +40,9 @@ enum class Check { crc, none };
 struct LoaderOptions {
   std::uint64_t seed = 0;  ///< of the order and of the random part of the transform
   Shuffle shuffle = Shuffle::every_epoch;
+  std::uint32_t window = 16;  ///< Shuffle::by_shard: so many shards are mixed with each other
+  /// Shuffle::weighted: one for each sample. Shared with the orders of all epochs.
+  std::shared_ptr<const WeightTable> weights = {};
   RankOptions rank;         ///< which rank of how many; validation wants Remainder::exact
   std::uint32_t batch = 1;  ///< samples per rank and step
   LastBatch last_batch = LastBatch::keep;

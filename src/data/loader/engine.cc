@@ -296,7 +296,7 @@ Result<std::optional<Batch>> Loader::Engine::next(Deadline deadline) {
 }
 
 Status Loader::Engine::restart(const OrderState& state) {
-  OK_OR_RETURN(schedule, Schedule::create(source_.samples().size(), options_, state));
+  OK_OR_RETURN(schedule, Schedule::create(order_of(source_, options_), options_, state));
   MutexLock lock(mutex_);
   if (!failure_.ok()) return failure_;
   is_restarting_ = true;

@@ -63,7 +63,7 @@ Result<std::unique_ptr<Loader>> Loader::open(const formats::ShardSource& source,
     transform = std::move(made);
   }
   RETURN_IF_ERROR(check(source, options, transform ? &*transform : nullptr));
-  OK_OR_RETURN(schedule, Schedule::create(source.samples().size(), options, resume));
+  OK_OR_RETURN(schedule, Schedule::create(order_of(source, options), options, resume));
   auto engine = std::make_unique<Engine>(source, options, std::move(schedule), std::move(transform));
   engine->start();
   return std::unique_ptr<Loader>(new Loader(std::move(engine)));

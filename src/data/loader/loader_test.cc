@@ -71,6 +71,40 @@ TEST(Loader, resumed_at_every_position_gives_the_undisturbed_sequence) {
   }
 }
 
+TEST(Loader, every_shuffle_shows_all_samples_and_resumes_exactly) {
+  const Dataset dataset(130);  // 4 shards
+  for (Shuffle shuffle : {Shuffle::none, Shuffle::every_epoch, Shuffle::full, Shuffle::by_shard}) {
+    LoaderOptions options = options_of(16);
+    options.shuffle = shuffle;
+    options.window = 2;
+    auto loader = Loader::open(dataset.source(), options).value();
+    const std::vector<Got> all = take_epochs(*loader, 2);
+    for (int epoch : {0, 1}) {
+      std::vector<std::uint64_t> seen = samples_of({all.begin() + 10 * epoch, all.begin() + 10 * epoch + 9});
+      EXPECT_EQ(std::is_sorted(seen.begin(), seen.end()), shuffle == Shuffle::none);
+      std::sort(seen.begin(), seen.end());
+      std::vector<std::uint64_t> expected(130);
+      std::iota(expected.begin(), expected.end(), 0u);
+      EXPECT_EQ(seen, expected) << static_cast<int>(shuffle);
+    }
+    auto resumed = Loader::open(dataset.source(), options, all[13].after).value();
+    EXPECT_EQ(take_epochs(*resumed, 1), std::vector<Got>(all.begin() + 14, all.end()));
+  }
+}
+
+TEST(Loader, shuffled_by_shard_reads_one_window_of_shards_after_the_other) {
+  const Dataset dataset(120);  // 3 shards of 40
+  LoaderOptions options = options_of(40);
+  options.shuffle = Shuffle::by_shard;
+  options.window = 1;
+  auto loader = Loader::open(dataset.source(), options).value();
+  for (int batch = 0; batch < 3; ++batch) {
+    const auto samples = take(*loader).samples;
+    ASSERT_EQ(samples.size(), 40u);
+    for (std::uint64_t sample : samples) EXPECT_EQ(sample / 40, samples[0] / 40);
+  }
+}
+
 TEST(Loader, ranks_together_see_every_sample_once_per_epoch) {
   const Dataset dataset(83);
   for (int world : {1, 2, 3, 8}) {

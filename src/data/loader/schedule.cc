@@ -2,10 +2,21 @@
 
 #include <algorithm>
 
+#include "format/shard_source.h"
+
 namespace stoker::data {
 
-Result<Schedule> Schedule::create(std::uint64_t samples, const LoaderOptions& options,
+OrderOptions order_of(const formats::ShardSource& source, const LoaderOptions& options) {
+  OrderOptions order{.samples = source.samples().size(), .seed = options.seed, .shuffle = options.shuffle};
+  for (const formats::ShardInfo& shard : source.split().shards) order.shards.push_back(shard.samples);
+  order.window = options.window;
+  order.weights = options.weights;
+  return order;
+}
+
+Result<Schedule> Schedule::create(OrderOptions order, const LoaderOptions& options,
                                   const std::optional<OrderState>& resume) {
+  const std::uint64_t samples = order.samples;
   const OrderState start = resume.value_or(OrderState{.seed = options.seed, .samples = samples});
   if (start.samples != samples) {
     return invalid("loader: the state to resume is of a dataset of {} samples, this one has {}",
@@ -15,24 +26,23 @@ Result<Schedule> Schedule::create(std::uint64_t samples, const LoaderOptions& op
     return invalid("loader: the state to resume has seed {}, this training seed {}", start.seed,
                    options.seed);
   }
-  Schedule schedule(options, start);
+  Schedule schedule(std::move(order), options, start);
   RETURN_IF_ERROR(schedule.begin_epoch(start.epoch, start.position));
   return schedule;
 }
 
-Schedule::Schedule(const LoaderOptions& options, const OrderState& start)
+Schedule::Schedule(OrderOptions order, const LoaderOptions& options, const OrderState& start)
     : rank_(options.rank),
-      shuffle_(options.shuffle),
+      order_options_(std::move(order)),
       last_batch_(options.last_batch),
       batch_(options.batch),
       start_(start) {}
 
 Status Schedule::begin_epoch(std::uint64_t epoch, std::uint64_t position) {
   OK_OR_RETURN(share, RankShare::create(start_.samples, position, rank_));
-  if (!order_ || (shuffle_ == Shuffle::every_epoch && epoch != epoch_)) {
+  if (!order_ || (order_options_.shuffle != Shuffle::none && epoch != epoch_)) {
     order_.reset();  // before the new one: it may be large
-    const OrderOptions options{start_.samples, start_.seed, shuffle_};
-    OK_OR_RETURN(order, EpochOrder::create(options, Epoch{static_cast<std::int64_t>(epoch)}));
+    OK_OR_RETURN(order, EpochOrder::create(order_options_, Epoch{static_cast<std::int64_t>(epoch)}));
     order_ = std::move(order);
   }
   share_ = share;

@@ -19,11 +19,14 @@ struct BatchPlan {
   OrderState after;
 };
 
+/// The order that the options ask for over the samples of `source`.
+OrderOptions order_of(const formats::ShardSource& source, const LoaderOptions& options);
+
 /// The batches of one rank from a state on, epoch after epoch without end.
 class Schedule {
  public:
   /// Fails as Loader::open does.
-  static Result<Schedule> create(std::uint64_t samples, const LoaderOptions& options,
+  static Result<Schedule> create(OrderOptions order, const LoaderOptions& options,
                                  const std::optional<OrderState>& resume);
 
   /// Where the sequence starts.
@@ -34,11 +37,11 @@ class Schedule {
   std::uint64_t batches_from(std::uint64_t position) const;
 
  private:
-  Schedule(const LoaderOptions& options, const OrderState& start);
+  Schedule(OrderOptions order, const LoaderOptions& options, const OrderState& start);
   Status begin_epoch(std::uint64_t epoch, std::uint64_t position);
 
   RankOptions rank_;
-  Shuffle shuffle_;
+  OrderOptions order_options_;
   LastBatch last_batch_;
   std::uint64_t batch_;
   OrderState start_;
