@@ -3,7 +3,10 @@
 #include <cerrno>
 #include <list>
 #include <optional>
+#include <set>
 #include <sys/epoll.h>
+
+#include "net/seal.h"
 
 namespace stoker::net {
 namespace {
@@ -16,22 +19,13 @@ std::string who(const Hello& hello) {
   return format("rank {} ({}, process {})", hello.rank.value, printable(place_name(hello)), hello.pid);
 }
 
-// Takes as long for every wrong token of a length.
-bool same_token(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0u : 1u;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
-  }
-  return difference == 0;
-}
-
 }  // namespace
 
 std::string place_name(const Hello& hello) { return hello.node.empty() ? hello.host : hello.node; }
 
 Message to_message(const Hello& hello) {
   Message message{"hello", {}};
-  message.with("token", hello.token).with("rank", std::int64_t{hello.rank.value});
+  message.with("rank", std::int64_t{hello.rank.value});
   message.with("world_size", std::int64_t{hello.world_size.value})
       .with("host", hello.host)
       .with("node", hello.node)
@@ -44,7 +38,6 @@ Message to_message(const Hello& hello) {
 Result<Hello> parse_hello(const Message& message) {
   if (message.kind != "hello") return invalid("hello: got '{}' instead", printable(message.kind));
   Hello hello;
-  hello.token = message.text("token");
   hello.host = message.text("host");
   hello.node = message.text("node");
   hello.address = message.text("address");
@@ -68,8 +61,6 @@ Result<Hello> parse_hello(const Message& message) {
 }
 
 Status Roster::admit(const Hello& hello) {
-  if (!same_token(hello.token, token_))
-    return cancelled("{}: does not know the secret of this run", who(hello));
   if (hello.world_size != size_) {
     return invalid("{}: is in a world of {}, this run has {}", who(hello), hello.world_size.value,
                    size_.value)
@@ -102,15 +93,15 @@ const Hello* Roster::find(Rank rank) const {
 
 class WorldServer::Impl {
  public:
-  Impl(Listener listener, Fd epoll, WorldSize size, const std::string& token)
-      : listener_(std::move(listener)), epoll_(std::move(epoll)), roster_(size, token), token_(token) {
+  Impl(Listener listener, Fd epoll, WorldSize size, std::string secret)
+      : listener_(std::move(listener)), epoll_(std::move(epoll)), roster_(size), secret_(std::move(secret)) {
     watch(listener_.fd(), EPOLLIN, EPOLL_CTL_ADD);
   }
 
   int fd() const { return epoll_.get(); }
   const Roster& roster() const { return roster_; }
 
-  std::string invitation() const { return token_ + "@" + ::stoker::join(listener_.addresses(), ","); }
+  std::string invitation() const { return secret_ + "@" + ::stoker::join(listener_.addresses(), ","); }
 
   std::vector<WorldEvent> take() {
     while (Fd fd = listener_.accept()) {
@@ -183,7 +174,7 @@ class WorldServer::Impl {
 
   void greet(Guest& guest, const Message& message, std::vector<WorldEvent>* events) {
     auto hello = parse_hello(message);
-    const Status admitted = hello.ok() ? roster_.admit(*hello) : cancelled("{}", hello.status().message());
+    const Status admitted = hello.ok() ? admit(message, *hello) : cancelled("{}", hello.status().message());
     if (admitted.ok()) {
       guest.rank = hello->rank;
       events->push_back({WorldEvent::Kind::joined, hello->rank, *hello, {}, {}});
@@ -196,6 +187,16 @@ class WorldServer::Impl {
     if (admitted.code() != Code::cancelled) {
       events->push_back({WorldEvent::Kind::refused, hello->rank, *hello, {}, admitted.to_string()});
     }
+  }
+
+  // Cancelled for a stranger: the run hears nothing of it. A hello counts once, so that to record one and
+  // send it again is of no use.
+  Status admit(const Message& message, const Hello& hello) {
+    if (!is_sealed(message, secret_)) {
+      return cancelled("{}: does not know the secret of this run", who(hello));
+    }
+    if (!nonces_.emplace(message.text("nonce")).second) return cancelled("{}: said this before", who(hello));
+    return roster_.admit(hello);
   }
 
   void forget_rank(Guest& guest, std::vector<WorldEvent>* events) {
@@ -211,15 +212,16 @@ class WorldServer::Impl {
   Listener listener_;
   Fd epoll_;
   Roster roster_;
-  std::string token_;
+  const std::string secret_;
+  std::set<std::string> nonces_;  // of all that knew the secret
   std::list<Guest> guests_;
 };
 
-Result<WorldServer> WorldServer::listen(WorldSize size, std::string token, Reach reach) {
+Result<WorldServer> WorldServer::listen(WorldSize size, std::string secret, Reach reach) {
   OK_OR_RETURN(listener, Listener::open(reach));
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return posix_error("epoll", errno);
-  return WorldServer(std::make_unique<Impl>(std::move(listener), std::move(epoll), size, token));
+  return WorldServer(std::make_unique<Impl>(std::move(listener), std::move(epoll), size, std::move(secret)));
 }
 
 WorldServer::WorldServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -237,14 +239,14 @@ void WorldServer::broadcast(const Message& message) { impl_->broadcast(message);
 Result<Channel> join(std::string_view invitation, Hello hello, Deadline deadline) {
   const std::size_t at = invitation.find('@');
   if (at == std::string_view::npos)
-    return invalid("invitation '{}': not <token>@<addresses>", printable(invitation));
-  hello.token = invitation.substr(0, at);
+    return invalid("invitation '{}': not <secret>@<addresses>", printable(invitation));
+  const std::string_view secret = invitation.substr(0, at);
   std::vector<std::string> addresses;
   for (std::string_view address : split(invitation.substr(at + 1), ',')) addresses.emplace_back(address);
   OK_OR_RETURN(channel, Channel::connect_any(addresses, deadline));
   hello.address = channel.own_address();
   hello.via = channel.peer_address();
-  RETURN_IF_ERROR(channel.send(to_message(hello)));
+  RETURN_IF_ERROR(channel.send(sealed(to_message(hello), secret)));
   return std::move(channel);
 }
 

@@ -19,7 +19,6 @@ namespace stoker::net {
 
 /// The first message of a rank.
 struct Hello {
-  std::string token;  ///< the run's secret: nobody else on the network can take part
   Rank rank;
   WorldSize world_size;
   std::string host;
@@ -39,11 +38,10 @@ Result<Hello> parse_hello(const Message& message);
 /// Who has come: the rules of admission, without sockets.
 class Roster {
  public:
-  Roster(WorldSize size, std::string token) : size_(size), token_(std::move(token)) {}
+  explicit Roster(WorldSize size) : size_(size) {}
 
-  /// Takes the rank in, or says why not: another token (cancelled: a stranger), another world size (invalid:
-  /// each such process would be a world of its own), a number out of range, a number that is taken, a problem
-  /// of its own (unavailable).
+  /// Takes the rank in, or says why not: another world size (invalid: each such process would be a world of
+  /// its own), a number out of range, a number that is taken, a problem of its own (unavailable).
   Status admit(const Hello& hello);
   bool is_complete() const { return static_cast<int>(members_.size()) == size_.value; }
   /// Ranks that have not come, in order.
@@ -53,7 +51,6 @@ class Roster {
 
  private:
   WorldSize size_;
-  std::string token_;
   std::map<Rank, Hello> members_;
 };
 
@@ -63,7 +60,7 @@ struct WorldEvent {
     joined,   ///< `rank` was admitted: `hello` says the rest
     message,  ///< `rank` sent `message`
     left,     ///< the connection of `rank` is gone
-    refused,  ///< a process with the right token was refused; `text` says why: the run was started wrongly
+    refused,  ///< a process that knows the secret was refused; `text` says why: the run was started wrongly
   };
   Kind kind = Kind::message;
   Rank rank;
@@ -75,14 +72,15 @@ struct WorldEvent {
 /// The run's end of all connections.
 class WorldServer {
  public:
-  static Result<WorldServer> listen(WorldSize size, std::string token, Reach reach);
+  /// `secret` keeps all out that do not have it; it is never sent.
+  static Result<WorldServer> listen(WorldSize size, std::string secret, Reach reach);
   WorldServer(WorldServer&&) noexcept;
   WorldServer& operator=(WorldServer&&) noexcept;
   ~WorldServer();
 
   /// Readable when take() has something to do.
   int fd() const;
-  /// What `join` needs: "<token>@<address>,<address>...".
+  /// What `join` needs: "<secret>@<address>,<address>...".
   std::string invitation() const;
   /// All that has happened since the last call. Strangers are dropped without an event, and a connection that
   /// says no hello within 10 s is closed.

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "net/seal.h"
+
 namespace stoker::net {
 namespace {
 
@@ -12,10 +14,10 @@ using Kind = WorldEvent::Kind;
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(5)); }
 
-Hello hello(int rank, int size = 2) { return {"secret", Rank(rank), WorldSize(size), "node1", 100 + rank}; }
+Hello hello(int rank, int size = 2) { return {Rank(rank), WorldSize(size), "node1", 100 + rank}; }
 
 TEST(Roster, is_complete_when_every_rank_came_once) {
-  Roster roster(WorldSize(2), "secret");
+  Roster roster(WorldSize(2));
   EXPECT_THAT(roster.missing(), ElementsAre(Rank(0), Rank(1)));
   EXPECT_TRUE(roster.admit(hello(1)).ok());
   EXPECT_THAT(roster.missing(), ElementsAre(Rank(0)));
@@ -24,22 +26,18 @@ TEST(Roster, is_complete_when_every_rank_came_once) {
 }
 
 TEST(Roster, refuses_n_worlds_of_one) {
-  Roster roster(WorldSize(4), "secret");
+  Roster roster(WorldSize(4));
   EXPECT_EQ(roster.admit(hello(0, 1)).to_string(),
             "rank 0 (node1, process 100): is in a world of 1, this run has 4\n"
             "  try: start all ranks by one `stoker run`, not each by its own");
 }
 
-TEST(Roster, refuses_doubles_strangers_and_numbers_out_of_range) {
-  Roster roster(WorldSize(2), "secret");
+TEST(Roster, refuses_doubles_and_numbers_out_of_range) {
+  Roster roster(WorldSize(2));
   ASSERT_TRUE(roster.admit(hello(1)).ok());
   EXPECT_EQ(roster.admit(hello(1)).message(),
             "rank 1 (node1, process 101): rank 1 is there already (node1, process 101)");
   EXPECT_EQ(roster.admit(hello(2)).message(), "rank 2 (node1, process 102): there are only ranks 0 to 1");
-  Hello stranger = hello(0);
-  stranger.token = "secreT";
-  EXPECT_EQ(roster.admit(stranger).message(),
-            "rank 0 (node1, process 100): does not know the secret of this run");
   Hello hindered = hello(0);
   hindered.problem = "port 29500: taken by another program on this host";
   EXPECT_EQ(roster.admit(hindered).message(),
@@ -68,6 +66,18 @@ std::vector<WorldEvent> events(WorldServer& server, std::size_t count) {
     for (WorldEvent& event : server.take()) all.push_back(std::move(event));
   }
   return all;
+}
+
+// What the server answers to somebody it lets do nothing.
+std::string answer_to(Channel& channel, WorldServer& server) {
+  const Deadline deadline = soon();
+  while (!deadline.passed()) {
+    EXPECT_TRUE(server.take().empty());
+    const auto received = channel.receive();
+    if (!received.ok() || !received->empty())
+      return received.ok() ? std::string(received->at(0).text("why")) : "";
+  }
+  return "";
 }
 
 std::vector<Message> messages(Channel& channel) {
@@ -118,13 +128,33 @@ TEST_F(World, strangers_change_nothing) {
   const std::string address = server->invitation().substr(7);
   auto noise = Channel::connect(address, soon());
   ASSERT_TRUE(noise.ok());
-  Hello wrong = hello(0);
-  ASSERT_TRUE(join("guess@" + address, wrong, soon()).ok());
+  auto guesser = join("guess@" + address, hello(0), soon());
+  ASSERT_TRUE(guesser.ok());
   ASSERT_TRUE(noise->send(Message{"stop", {}}).ok());
   auto rank = join(server->invitation(), hello(0), soon());
   const auto seen = events(*server, 1);
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].kind, Kind::joined);
+}
+
+TEST_F(World, a_hello_that_was_recorded_is_of_no_use) {
+  const std::string address = server->invitation().substr(7);
+  const Message recorded = sealed(to_message(hello(0)), "secret");
+  auto first = Channel::connect(address, soon());
+  ASSERT_TRUE(first.ok() && first->send(recorded).ok());
+  ASSERT_EQ(events(*server, 1).at(0).kind, Kind::joined);
+  *first = Channel();
+  ASSERT_EQ(events(*server, 1).at(0).kind, Kind::left);
+  auto again = Channel::connect(address, soon());
+  ASSERT_TRUE(again.ok() && again->send(recorded).ok());
+  EXPECT_EQ(answer_to(*again, *server), "rank 0 (node1, process 100): said this before");
+}
+
+TEST_F(World, a_stranger_is_told_why_and_the_run_is_not) {
+  auto guesser = join("guess@" + server->invitation().substr(7), hello(0), soon());
+  ASSERT_TRUE(guesser.ok());
+  EXPECT_EQ(answer_to(*guesser, *server),
+            "rank 0 (node1, process 100): does not know the secret of this run");
 }
 
 TEST_F(World, nobody_there_is_an_error_with_the_address) {
@@ -137,7 +167,7 @@ TEST_F(World, nobody_there_is_an_error_with_the_address) {
 
 TEST(Join, a_malformed_invitation_is_named) {
   EXPECT_EQ(join("nonsense", hello(0), soon()).status().message(),
-            "invitation 'nonsense': not <token>@<addresses>");
+            "invitation 'nonsense': not <secret>@<addresses>");
   EXPECT_EQ(join("t@nonsense", hello(0), soon()).status().message(),
             "cannot reach the run: address 'nonsense': not like 10.0.0.1:4000 or [fe80::1]:4000");
 }
