@@ -121,7 +121,7 @@ class Lab:
 
     def reset(self) -> None:
         """As after `up`: faults healed, no job, all nodes idle, the shared folder empty. Less than a second when idle."""
-        if (self.folder / "faults.json").exists():
+        if any((self.folder / "faults").glob("*.json")):
             self.stoker("lab", "fault", "heal", "--name", self.name, timeout=120)
         if self.run("squeue", "--noheader", "--format=%i").out.strip():
             # First by force: a task that ignores SIGTERM would be waited for.

@@ -31,6 +31,7 @@ int lab_status(std::span<const std::string> words, Output& out);
 int lab_env(std::span<const std::string> words, Output& out);
 int lab_shell(std::span<const std::string> words, Output& out);
 int lab_logs(std::span<const std::string> words, Output& out);
+int lab_fault(std::span<const std::string> words, Output& out);
 
 std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
@@ -55,6 +56,7 @@ std::span<const CommandEntry> commands() {
       {"lab env", "shell lines that make sbatch, srun and squeue speak to a lab", lab_env},
       {"lab shell", "a shell, or a command, on a node of a lab", lab_shell},
       {"lab logs", "what the daemons of a lab wrote", lab_logs},
+      {"lab fault", "breaks something in a lab, and heals it again", lab_fault},
       {"lab down", "takes a lab away", lab_down},
       {"rank", "one rank of a run; `stoker run` starts these", rank},
   };

@@ -1,0 +1,35 @@
+// `stoker lab fault heal [TARGET]`: docs/commands/lab-fault.md
+#include "cli/lab/heal.h"
+
+#include <nlohmann/json.hpp>
+
+#include "lab/fault/fault.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+// One that could not be healed is an error of its own; the others are healed all the same.
+int tell(const std::string& lab, const lab::fault::Healed& healed, Output& out) {
+  for (const std::string& line : healed.lines) out.line("{}", line);
+  if (healed.lines.empty() && healed.failures.empty()) out.line("{}: no fault in force", lab);
+  if (!healed.failures.empty()) {
+    for (std::size_t i = 1; i < healed.failures.size(); ++i) out.note("{}", healed.failures[i].to_string());
+    return out.fail(healed.failures[0]);
+  }
+  const ordered_json value = {{"lab", lab}, {"healed", healed.lines}};
+  out.json(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return exit_code::kOk;
+}
+
+}  // namespace
+
+int lab_heal(const std::string& lab, const std::string& target, Output& out) {
+  auto opened = lab::open(lab);
+  if (!opened) return out.fail(opened.error());
+  const auto healed = lab::fault::heal(*opened, target);
+  return healed ? tell(lab, *healed, out) : out.fail(healed.error());
+}
+
+}  // namespace stoker::cli

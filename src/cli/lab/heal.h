@@ -1,0 +1,13 @@
+// `stoker lab fault heal [TARGET]`, a word of `stoker lab fault`.
+#pragma once
+
+#include <string>
+
+#include "cli/output.h"
+
+namespace stoker::cli {
+
+/// Undoes the faults of one target, or all of the lab for "", prints each, and returns the exit code.
+int lab_heal(const std::string& lab, const std::string& target, Output& out);
+
+}  // namespace stoker::cli

@@ -1,0 +1,396 @@
+"""Every fault does what it says, seen from inside a job or from Slurm, and heals."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from labs import Lab, wait_until
+
+pytestmark = pytest.mark.needs("slurm", "namespaces")
+
+PROBE = Path(__file__).with_name("probe.py")
+
+
+def fault(lab: Lab, *words: str, **options) -> str:
+    """What `stoker lab fault ...` says, with the lab's name left out of it."""
+    said = lab.stoker("lab", "fault", *words, "--name", lab.name, timeout=120, **options).out.strip()
+    return said.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
+
+
+def refusal(lab: Lab, *words: str, code: int = 2) -> str:
+    said = lab.stoker("lab", "fault", *words, "--name", lab.name, code=code).err
+    return said.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
+
+
+def in_force(lab: Lab) -> list[dict]:
+    return json.loads(fault(lab, "--json"))["in_force"]
+
+
+@dataclass
+class Job:
+    """A job, and what its tasks wrote in a folder that all nodes see."""
+
+    lab: Lab
+    id: str
+    folder: Path
+
+    def state(self) -> str:
+        return self.lab.state(self.id)
+
+    def wait(self, state: str) -> None:
+        self.lab.wait_for(self.id, state, timeout=90)
+
+    def has(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+    def read(self, name: str) -> str:
+        return (self.folder / name).read_text() if self.has(name) else ""
+
+    def beats(self, task: int, within: float = 10) -> bool:
+        """Whether the task's heart beats: its file changes."""
+        deadline = time.monotonic() + within
+        before = self.read(f"beat-{task}")
+        while time.monotonic() < deadline:
+            if self.read(f"beat-{task}") not in ("", before):
+                return True
+            time.sleep(0.05)
+        return False
+
+    def next_network(self, matches: Callable[[dict], bool], what: str) -> None:
+        """Waits until the probe tells a network like that, from now on."""
+        begin = len(self.read("network"))
+
+        def found() -> bool:
+            told = self.read("network")[begin:].split("\n")[1:-1]  # the first may have begun before
+            return any(matches(json.loads(line)) for line in told)
+
+        wait_until(found, what)
+
+
+def submit(lab: Lab, script: str, *options: str) -> Job:
+    folder = lab.shared / f"job-{time.monotonic_ns()}"
+    folder.mkdir()
+    return Job(lab, lab.submit(script, "--output", "log", *options, cwd=folder), folder)
+
+
+def start_probe(lab: Lab, nodes: str) -> Job:
+    script = f"srun --kill-on-bad-exit=0 {shlex.quote(sys.executable)} {PROBE} ."
+    job = submit(lab, script, "--nodes=2", "--ntasks-per-node=1", f"--nodelist={nodes}")
+    wait_until(lambda: job.beats(0, 0.3) and job.beats(1, 0.3), "both tasks run")
+    return job
+
+
+@pytest.fixture
+def job(lab) -> Job:
+    """A job of two tasks, on n1 and n2, that tells what its network is like."""
+    return start_probe(lab, "n1,n2")
+
+
+def test_a_cut_cable_lets_no_packet_through(lab, job):
+    job.next_network(lambda n: n["tcp"] is not None and n["udp"] == 50, "the network is healthy")
+    assert fault(lab, "cut", "n2") == "n2: link down (stoker lab fault heal n2)"
+    job.next_network(lambda n: n["tcp"] is None and n["udp"] == 0, "the network is cut")
+    assert job.beats(1)
+    assert refusal(lab, "cut", "n2", code=1).startswith("n2: link down since ")
+    assert fault(lab, "heal", "n2") == "n2: link up"
+    job.next_network(lambda n: n["tcp"] is not None and n["udp"] == 50, "the network is healthy again")
+
+
+def test_a_slow_cable_slows_what_passes(lab, job):
+    said = fault(lab, "slow", "n2", "--rate", "1mbit")
+    assert said == "n2: link slowed each way: 1mbit (stoker lab fault heal n2)"
+    # 100 kB less a burst of 16 kB at 1 Mbit/s.
+    job.next_network(lambda n: n["tcp"] is not None and n["tcp"] > 0.6, "100 kB take long")
+    assert fault(lab, "heal", "n2") == "n2: link at full speed"
+    job.next_network(lambda n: n["tcp"] is not None and n["tcp"] < 0.5, "100 kB are quick again")
+
+
+def test_a_lossy_cable_loses_packets(lab, job):
+    said = fault(lab, "slow", "n2", "--loss", "50%")
+    assert said == "n2: link slowed each way: 50 % of packets lost (stoker lab fault heal n2)"
+    job.next_network(lambda n: 0 < n["udp"] < 35, "a quarter of the packets come back")
+    assert fault(lab, "heal", "n2") == "n2: link at full speed"
+    job.next_network(lambda n: n["udp"] == 50, "all packets come back")
+
+
+def kernel_can_delay() -> bool:
+    tried = subprocess.run(
+        ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "0ms"], capture_output=True, text=True
+    )
+    if tried.returncode == 0:
+        subprocess.run(["tc", "qdisc", "del", "dev", "lo", "root"], check=True)
+    return tried.returncode == 0
+
+
+def test_a_cable_delays_where_the_kernel_can_and_says_so_where_not(lab, job):
+    if not kernel_can_delay():
+        assert refusal(lab, "slow", "n2", "--delay", "20ms", code=3) == (
+            "n2: this kernel cannot delay packets (--delay; it has no sch_netem)\n"
+            "  try: stoker lab fault slow n2 --rate 10mbit\n"
+        )
+        assert in_force(lab) == []
+        return
+    said = fault(lab, "slow", "n2", "--delay", "400ms")
+    assert said == "n2: link slowed each way: 400ms later (stoker lab fault heal n2)"
+    job.next_network(lambda n: n["tcp"] is not None and n["tcp"] > 0.8, "a round trip takes long")
+
+
+def test_a_frozen_rank_stands_still_and_goes_on(lab, job):
+    said = fault(lab, "freeze", job.id, "--rank", "1")
+    assert said == f"{job.id}: rank 1 on n2 frozen (stoker lab fault heal {job.id})"
+    assert not job.beats(1, 1)
+    assert job.beats(0)
+    assert job.state() == "RUNNING"
+    assert fault(lab, "heal", job.id) == f"{job.id}: rank 1 goes on"
+    assert job.beats(1)
+
+
+def test_a_full_local_disk_refuses_writes_on_that_node_only(lab):
+    # Each node tries when it is told to, and tells how it went in a file named for it and the try.
+    script = """srun bash -c 'for try in 1 2 3; do
+      until [ -e try-$try ]; do sleep 0.05; done
+      head -c 1M /dev/zero > $SLURM_TMPDIR/file-$try && said=ok || said=full
+      echo $said > new-$SLURMD_NODENAME; mv new-$SLURMD_NODENAME disk-$SLURMD_NODENAME-$try
+    done'"""
+    job = submit(lab, script, "--nodes=2", "--ntasks-per-node=1", "--nodelist=n2,n4")
+
+    def disks(number: int) -> dict[str, str]:
+        (job.folder / f"try-{number}").touch()
+        files = {node: f"disk-{node}-{number}" for node in ("n2", "n4")}
+        wait_until(lambda: all(job.has(file) for file in files.values()), "both nodes tried their disk")
+        return {node: job.read(file).strip() for node, file in files.items()}
+
+    assert disks(1) == {"n2": "ok", "n4": "ok"}
+    assert re.fullmatch(
+        r"n2: local disk full \(2\d\d MB taken\) \(stoker lab fault heal n2\)", fault(lab, "fill", "n2")
+    )
+    assert disks(2) == {"n2": "full", "n4": "ok"}
+    assert "No space left on device" in job.read("log")
+    assert re.fullmatch(r"n2: 2\d\d MB free", fault(lab, "heal", "n2"))
+    assert disks(3) == {"n2": "ok", "n4": "ok"}
+
+
+def test_a_large_disk_of_the_host_is_not_filled(lab):
+    said = refusal(lab, "fill", "shared")
+    assert said.startswith("shared: the shared disk is a folder of this host, where ")
+    assert said.endswith(
+        " are free: filling it would fill the host (at most 2GiB)\n"
+        "  try: STOKER_LAB_DIR=/a/small/disk stoker lab up     (or: --mode namespaces, and a node's disk)\n"
+    )
+
+
+def test_a_drained_node_finishes_its_jobs_and_gets_no_more(lab, job):
+    said = fault(lab, "drain", "n2")
+    assert said == "n2: drained: its jobs run on, nothing starts there (stoker lab fault heal n2)"
+    assert "drain" in lab.run("sinfo", "-h", "-n", "n2", "-o", "%T").out
+    later = submit(lab, "hostname", "--nodelist=n2")
+    wait_until(lambda: "Node" in lab.run("squeue", "-h", "-j", later.id, "-o", "%r").out, "the job waits for the node")
+    assert job.beats(1)
+    assert refusal(lab, "drain", "n2", code=1).startswith("n2: drained since ")
+    assert fault(lab, "heal", "n2") == "n2: takes jobs again"
+    later.wait("COMPLETED")
+    assert later.read("log") == "n2\n"
+
+
+def test_a_step_that_takes_too_much_memory_is_killed_and_its_log_tells_why(lab, job):
+    said = fault(lab, "oom", job.id)
+    assert said == (
+        f"{job.id}: step {job.id}.1 took 256M of its 64M and Slurm killed it;"
+        " without cgroups no state tells why, only its log (nothing to heal)"
+    )
+    assert in_force(lab) == []
+    log = lab.folder / "log/slurmd-n1.log"
+    assert f"StepId={job.id}.1 exceeded memory limit" in log.read_text()
+    assert job.state() == "RUNNING"
+
+
+def start_trapping(lab: Lab, *options: str) -> Job:
+    """A job that writes "ran" all the time, "told" when it gets SIGTERM, and goes on."""
+    step = 'trap "date > told" TERM; while :; do date > ran; sleep 0.1; done'
+    job = submit(lab, f"trap : TERM\nsrun bash -c '{step}'", "--ntasks=1", *options)
+    wait_until(lambda: job.has("ran"), "the job runs")
+    return job
+
+
+def test_limits_and_priorities_take_jobs_away(lab):
+    # Side by side, because Slurm takes its time: it looks at limits every 30 s, and grants `low` a grace of 10 s.
+    late = start_trapping(lab, "--nodelist=n3", "--time=10")
+    victim = start_trapping(lab, "--nodelist=n4", "--partition=low")
+    said = fault(lab, "expire", late.id)
+    assert said == f"{late.id}: time limit expired (was 10:00) (stoker lab fault heal {late.id})"
+    said = fault(lab, "preempt", victim.id)
+    entry = in_force(lab)[1]
+    assert said == f"{victim.id}: {entry['what']} (stoker lab fault heal {victim.id})"
+    assert re.fullmatch(r"preempted on n4 by job \d+ of partition 'cpu'", entry["what"])
+
+    wait_until(lambda: victim.has("told"), "the preempted job gets SIGTERM")
+    victim.wait("PENDING")
+    wait_until(lambda: lab.run("squeue", "-h", "-w", "n4", "-t", "R", "-o", "%P").out == "cpu\n", "the other runs")
+    assert fault(lab, "heal", victim.id) == f"{victim.id}: the job that preempted it is cancelled"
+    (victim.folder / "ran").unlink(missing_ok=True)
+    wait_until(lambda: victim.has("ran"), "the preempted job runs again")
+    (victim.folder / "stop").touch()
+
+    late.wait("TIMEOUT")
+    assert late.has("told")
+    assert fault(lab, "heal", late.id) == f"{late.id}: has ended; nothing to undo"
+
+
+def test_a_limit_that_is_still_ahead_can_be_given_back(lab, job):
+    limit = lab.run("squeue", "-h", "-j", job.id, "-o", "%l").out.strip()
+    said = fault(lab, "expire", job.id, "--after", "10m")
+    assert said == f"{job.id}: time limit expires in 600 s (was {limit}) (stoker lab fault heal {job.id})"
+    end = lab.run("squeue", "-h", "-j", job.id, "-o", "%e", env={"SLURM_TIME_FORMAT": "%s"}).out
+    assert time.time() + 500 < float(end) < time.time() + 601
+    assert fault(lab, "heal", job.id) == f"{job.id}: time limit is {limit} again"
+    assert lab.run("squeue", "-h", "-j", job.id, "-o", "%l").out.strip() == limit
+
+
+@pytest.mark.parametrize(("verb", "done"), [("kill", "killed"), ("freeze", "frozen")])
+def test_a_node_without_its_daemon_starts_nothing_and_its_jobs_run_on(lab, job, verb, done):
+    said = fault(lab, verb, "n2")
+    assert said == (f"n2: slurmd {done}: its jobs run on until Slurm misses the node (stoker lab fault heal n2)")
+    later = submit(lab, "hostname", "--nodelist=n2", "--ntasks=1")
+    assert job.beats(1, 2)
+    assert not later.has("log")
+    assert fault(lab, "heal", "n2") == "n2: slurmd answers"
+    again = submit(lab, "hostname", "--nodelist=n2", "--ntasks=1")
+    again.wait("COMPLETED")
+    assert again.read("log") == "n2\n"
+    assert job.state() == "RUNNING"
+
+
+@pytest.mark.parametrize(("verb", "done"), [("kill", "killed"), ("freeze", "frozen")])
+def test_without_the_controller_jobs_run_on_and_no_command_is_answered(lab, job, verb, done):
+    # What it has not written yet dies with it: it writes at most every 5 s.
+    begin, state = time.time(), lab.folder / "state/job_state"
+    wait_until(lambda: state.exists() and state.stat().st_mtime > begin, "the controller has written its state")
+    said = fault(lab, verb, "controller")
+    assert said == (
+        f"controller: slurmctld {done}: jobs run on, nothing starts, no command is answered"
+        " (stoker lab fault heal controller)"
+    )
+    assert lab.run("timeout", "1", "squeue", code=124).out == ""
+    assert job.beats(0) and job.beats(1)
+    assert refusal(lab, "drain", "n1", code=3) == (
+        "LAB: its controller does not answer (a fault of it is in force)\n  try: stoker lab fault heal controller\n"
+    )
+    assert fault(lab, "heal", "controller") == "controller: slurmctld answers"
+    assert job.state() == "RUNNING"
+
+
+def test_faults_are_listed_and_healed_by_any_other_process(lab, job):
+    fault(lab, "cut", "n3")
+    fault(lab, "freeze", "n4")
+    fault(lab, "freeze", job.id, "--rank", "0")
+    listed = fault(lab)
+    assert re.search(r"^n3 +cut +\d.*link down$", listed, re.MULTILINE)
+    assert re.search(rf"^{job.id} rank 0 +freeze +\d.*rank 0 on n1 frozen$", listed, re.MULTILINE)
+    assert [(f["kind"], f["target"], f["rank"]) for f in in_force(lab)] == [
+        ("cut", "n3", None),
+        ("freeze", "n4", None),
+        ("freeze", job.id, 0),
+    ]
+    assert refusal(lab, "heal", "n1", code=1) == f"n1: nothing to heal in LAB (in force: n3, n4, {job.id})\n"
+    assert fault(lab, "heal") == f"n3: link up\nn4: slurmd answers\n{job.id}: rank 0 goes on"
+    assert fault(lab, "heal") == "LAB: no fault in force"
+
+
+@pytest.mark.parametrize("is_submitted", [False, True], ids=["before", "after"])
+def test_what_a_killed_command_left_half_done_heals(lab, tmp_path, is_submitted):
+    victim = start_trapping(lab, "--nodelist=n3", "--partition=low")
+    # The command dies inside its call of sbatch.
+    real = lab.sh("command -v sbatch").out.strip()
+    fake = tmp_path / "sbatch"
+    submits = f'{real} "$@" > /dev/null' if is_submitted else ":"
+    fake.write_text(f"#!/bin/bash\n{submits}\nkill -9 $PPID\n")
+    fake.chmod(0o755)
+    fault(lab, "preempt", victim.id, code=-9, env={"PATH": f"{tmp_path}:{lab.env['PATH']}"})
+    (entry,) = in_force(lab)
+    assert (entry["kind"], entry["target"]) == ("preempt", victim.id)
+
+    def preempting() -> str:
+        return lab.run("squeue", "-h", "-p", "cpu", "-o", "%T").out
+
+    assert (preempting() != "") == is_submitted
+    assert fault(lab, "heal") == f"{victim.id}: the job that preempted it is cancelled"
+    wait_until(lambda: preempting() == "", "it is cancelled")
+    assert in_force(lab) == []
+    (victim.folder / "stop").touch()
+
+
+def test_a_killed_rank_leaves_and_the_others_stay(lab):
+    job = start_probe(lab, "n3,n4")
+    assert refusal(lab, "kill", job.id) == f"{job.id}: which of its ranks? (--rank N)\n"
+    assert refusal(lab, "kill", job.id, "--rank", "7") == f"{job.id}: has no rank 7 (ranks 0-1 run)\n"
+    assert fault(lab, "kill", job.id, "--rank", "1") == f"{job.id}: rank 1 on n4 killed (signal 9) (nothing to heal)"
+    wait_until(lambda: "error: n4: task 1: Killed" in job.read("log"), "srun tells")
+    assert not job.beats(1, 0.5)
+    assert job.beats(0)
+
+
+def test_what_cannot_be_done_is_said_exactly(lab, job, stoker):
+    assert refusal(lab, "cut", "n9", code=1) == "n9: no such node in LAB (there are: n1, n2, n3, n4)\n"
+    assert refusal(lab, "expire", "99999", code=1) == "99999: no such job in LAB\n"
+    assert refusal(lab, "preempt", "n1") == "n1: is no job id\n"
+    assert refusal(lab, "preempt", job.id) == (
+        f"{job.id}: runs in partition 'cpu', where no job is preempted\n  try: sbatch --partition low ...\n"
+    )
+    assert refusal(lab, "oom", job.id, "--rank", "1") == f"{job.id}: oom is of a whole job (--rank 1)\n"
+    assert refusal(lab, "kill", "n1", "--rank", "1") == "n1: has no ranks (--rank 1)\n"
+    assert refusal(lab, "cutt", "n1") == "no fault 'cutt'; did you mean 'cut'?\n  try: stoker lab fault\n"
+    assert refusal(lab, "cut") == "cut: of what? (NODE)\n  try: stoker lab fault\n"
+    assert refusal(lab, "cut", "n1", "--rate", "1mbit") == "lab fault cut: --rate, --delay and --loss are of slow\n"
+    assert refusal(lab, "cut", "n1", "--after", "1s") == "lab fault cut: --after is of expire\n"
+    assert refusal(lab, "slow", "n1", "--rate", "fast") == (
+        "lab fault: --rate: 'fast' is not a rate (as in 500kbit, 10mbit or 1gbit)\n"
+    )
+    assert refusal(lab, "slow", "n1", "--loss", "2") == (
+        "lab fault: --loss: '2' is not a share of packets (as in 1% or 0.5%)\n"
+    )
+    done = submit(lab, "true", "--ntasks=1")
+    done.wait("COMPLETED")
+    assert refusal(lab, "expire", done.id) == f"{done.id}: does not run (COMPLETED)\n"
+    nowhere = stoker("lab", "fault", "cut", "n1", "--name", "nowhere", code=1).err
+    assert nowhere.startswith("nowhere: no such lab") and nowhere.endswith("  try: stoker lab up --name nowhere\n")
+    assert in_force(lab) == []
+
+
+@pytest.fixture
+def small_disk(open_folder, monkeypatch) -> Iterator[Path]:
+    """A disk of 200 MB for labs, its path short enough for Slurm's sockets."""
+    folder = open_folder / "l"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200M,mode=755", "none", folder], check=True)
+    monkeypatch.setenv("STOKER_LAB_DIR", str(folder))
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.needs("mount")
+def test_in_processes_mode_links_stay_and_the_rest_works(small_disk, make_lab):
+    lab = make_lab(f"p{os.getpid()}", "--mode", "processes", "--nodes", "2", "--gpus", "0")
+    for verb, word in (("cut", "cut"), ("slow", "slowed")):
+        assert refusal(lab, verb, "n2") == (
+            f"n2: its link cannot be {word}: nodes of LAB share this host's network (mode processes)\n"
+            "  try: stoker lab up --mode namespaces     (as root)\n"
+        )
+    job = start_probe(lab, "n1,n2")
+    fault(lab, "freeze", job.id, "--rank", "1")
+    assert not job.beats(1, 0.5)
+    # The shared disk is small enough to be filled.
+    said = fault(lab, "fill", "shared")
+    assert re.fullmatch(r"shared: shared disk full \(.* taken\) \(stoker lab fault heal shared\)", said)
+    with pytest.raises(OSError, match="No space left"):
+        (lab.shared / "file").write_bytes(bytes(1 << 20))
+    assert re.fullmatch(rf"{job.id}: rank 1 goes on\nshared: .* free", fault(lab, "heal"))
+    assert job.beats(1)
+    (lab.shared / "file").write_bytes(bytes(1 << 20))
