@@ -49,8 +49,8 @@ Status unpack(const Path& archive, const Path& folder) {
 // The example packed, once for all benches.
 Status pack_example(const Path& folder) {
   RETURN_IF_ERROR(unpack(kExample, folder / "images"));
-  OK_OR_RETURN(plan, plan_pack({.source = folder / "images", .out = folder / "packed"}, NoProgress()));
   NoProgress progress;
+  OK_OR_RETURN(plan, plan_pack({.source = folder / "images", .out = folder / "packed"}, progress));
   return run_pack(plan, progress).status();
 }
 

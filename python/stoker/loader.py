@@ -1,8 +1,10 @@
 """stoker.Loader: batches of a dataset that `stoker data pack` made."""
 
 import atexit
+import contextlib
 import os
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -148,6 +150,7 @@ class Loader:
         self._timeout, self._persistent = timeout, persistent_workers
         self._turn = 0  # counts the iterators: a new one ends the one before
         self._is_begun = False  # the epoch of the state has been iterated over, not to its end
+        self._opened_at, self._first_batch_s = time.perf_counter(), 0.0
         self._feed = _core.Feed(self._options)
         _open_loaders.add(self)
 
@@ -184,6 +187,8 @@ class Loader:
                 if batch is None:
                     self._is_begun = False
                     return
+                if not self._first_batch_s:
+                    self._first_batch_s = time.perf_counter() - self._opened_at
                 yield finish(batch)
                 del batch
         finally:
@@ -306,8 +311,38 @@ class Loader:
 
     def _stop_threads(self) -> None:
         self._state = self._feed.state
+        self._record_trial()
         self._feed.close()
         _open_loaders.discard(self)
+
+    def _record_trial(self) -> None:
+        """In a job of `stoker run`: what this loader did, for the table of `stoker data bench`."""
+        folder, stats = os.environ.get("STOKER_ATTEMPT_DIR"), self._feed.stats()
+        if not folder or not stats["batches"]:
+            return
+        from stoker import bench
+
+        seconds = time.perf_counter() - self._opened_at - self._first_batch_s
+        threads = self._feed.threads
+        trial = {
+            "jobid": os.environ.get("SLURM_JOB_ID") or os.environ.get("STOKER_RUN_ID") or "here",
+            "dataset": self._feed.version[:8],
+            "loader": "stoker.Loader",
+            "batch": self.batch_size,
+            "num_workers": threads,
+            "pin_memory": self.pin_memory,
+            "non_blocking": self._non_blocking,
+            "prefetch_factor": max(1, self._feed.prefetch // threads),
+            "persistent_workers": self._persistent,
+            "drop_last": self.drop_last,
+            "loading_time": f"{stats['wait_s'] / stats['batches']:.6f}",
+            "1st_step_loading_time": f"{self._first_batch_s:.6f}",
+            "cpu_memory": bench.memory_of_processes(),
+            "samples_per_s": f"{stats['samples'] / max(1e-9, seconds):.1f}",
+            "limit": self._feed.limiting_stage(),
+        }
+        with contextlib.suppress(OSError):  # a full disk must not end a training that is over
+            bench.append(os.path.join(folder, f"loader-{self.rank:04}.csv"), trial)
 
     def _opened(self) -> Any:
         if not self._feed.is_open:
@@ -317,6 +352,10 @@ class Loader:
     def _reopen(self, state: tuple[int, int, int, int]) -> None:
         self._feed = _core.Feed(self._options, state)
         _open_loaders.add(self)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_feed"):
+            self.close()
 
     def __enter__(self) -> "Loader":
         return self

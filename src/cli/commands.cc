@@ -14,6 +14,7 @@ int data_pack(std::span<const std::string> words, Output& out);
 int data_info(std::span<const std::string> words, Output& out);
 int data_merge(std::span<const std::string> words, Output& out);
 int data_verify(std::span<const std::string> words, Output& out);
+int data_bench(std::span<const std::string> words, Output& out);
 int checkpoint_list(std::span<const std::string> words, Output& out);
 int checkpoint_verify(std::span<const std::string> words, Output& out);
 int run(std::span<const std::string> words, Output& out);
@@ -41,6 +42,7 @@ std::span<const CommandEntry> commands() {
       {"data merge", "ends a packing that several nodes shared", data_merge},
       {"data info", "what a dataset holds", data_info},
       {"data verify", "whether a dataset is as it was packed", data_verify},
+      {"data bench", "which loader settings are best for a dataset, and what limits them", data_bench},
       {"run", "runs a job here", run},
       {"submit", "puts a job into the queue of a Slurm cluster", submit},
       {"resume", "goes on with a run from its last valid checkpoint", resume},
