@@ -257,9 +257,18 @@ std::string random_name(std::size_t length) {
   return name;
 }
 
-TempDirectory::TempDirectory() {
+namespace {
+
+Path temporary_root() {
   const char* root = std::getenv("TMPDIR");
-  path_ = Path(root != nullptr && *root != '\0' ? root : "/tmp") / ("stoker-" + random_name(12));
+  return root != nullptr && *root != '\0' ? root : "/tmp";
+}
+
+}  // namespace
+
+TempDirectory::TempDirectory() : TempDirectory(temporary_root()) {}
+
+TempDirectory::TempDirectory(const Path& root) : path_(root / ("stoker-" + random_name(12))) {
   CHECK(make_directory(path_).ok());
 }
 

@@ -122,6 +122,8 @@ std::string random_name(std::size_t length = 8);
 class TempDirectory {
  public:
   TempDirectory();
+  /// Under `root`, which must be there.
+  explicit TempDirectory(const Path& root);
   ~TempDirectory();
   TempDirectory(const TempDirectory&) = delete;
   TempDirectory& operator=(const TempDirectory&) = delete;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -103,11 +105,15 @@ class ToyModel {
   Tensors parameters_, buffers_, optimizer_;
 };
 
+/// Where a test's files lie. A disk takes milliseconds for each of the many syncs of a save, and only it
+/// takes direct I/O; a process that is killed leaves the same in both.
+enum class Place { memory, disk };
+
 /// A checkpoint directory of its own, and ranks that save into it.
 class Sandbox {
  public:
   const Path& directory() const { return directory_; }
-  explicit Sandbox() : directory_(temporary_ / "ckpt") {}
+  explicit Sandbox(Place place = Place::memory) : temporary_(root(place)), directory_(temporary_ / "ckpt") {}
   explicit Sandbox(Path directory) : directory_(std::move(directory)) {}
 
   SaverOptions options(int rank, int world) const {
@@ -184,6 +190,12 @@ class Sandbox {
   Duration limit = 30s;
 
  private:
+  static Path root(Place place) {
+    const Path memory = "/dev/shm";
+    if (place == Place::memory && ::access(memory.c_str(), W_OK | X_OK) == 0) return memory;
+    return std::filesystem::temp_directory_path();
+  }
+
   TempDirectory temporary_;
   Path directory_;
 };

@@ -123,7 +123,7 @@ TEST(Killed, rank_zero_is_told_of_and_list_says_whose_share_is_missing) {
 // Moments nobody chose: the writing of files itself, renames, the pruning of older steps.
 TEST(Killed, at_any_moment_the_newest_step_is_whole) {
   for (int round = 0; round < 12; ++round) {
-    Sandbox box;
+    Sandbox box(round < 3 ? Place::disk : Place::memory);
     box.keep = 1;
     Pipe pipe = std::move(*Pipe::create());
     const pid_t child = ::fork();
