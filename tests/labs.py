@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,8 +125,8 @@ class Lab:
         if any((self.folder / "faults").glob("*.json")):
             self.stoker("lab", "fault", "heal", "--name", self.name, timeout=120)
         if self.run("squeue", "--noheader", "--format=%i").out.strip():
-            # First by force: a task that ignores SIGTERM would be waited for.
-            self.sh("scancel --quiet --full --signal=KILL --state=RUNNING; scancel --quiet --me", code=None)
+            self.run("scancel", "--quiet", "--me", code=None)
+            self._kill_steps()
         deadline = time.monotonic() + 60
         while True:
             jobs = self.run("squeue", "--noheader", "--format=%i %T").out.split("\n")[:-1]
@@ -140,6 +141,18 @@ class Lab:
             time.sleep(0.05)
         for entry in self.shared.iterdir():
             subprocess.run(["rm", "-rf", entry], check=True)
+
+    def _kill_steps(self) -> None:
+        """Kills all steps with their slurmstepd: those wait for tasks that ignore SIGTERM, and for a killed srun."""
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if f"STOKER_LAB_MEMBER={self.folder}\0".encode() not in (process / "environ").read_bytes():
+                    continue
+                if b"STOKER_LAB_NODE=" not in (process / "environ").read_bytes():
+                    continue  # of the controller
+                is_holder = (process / "cmdline").read_bytes().startswith(b"stoker lab")
+                if not is_holder and (process / "comm").read_text().strip() != "slurmd":
+                    os.kill(int(process.name), signal.SIGKILL)
 
 
 def labs_folder() -> Path:
