@@ -12,6 +12,10 @@ int init(std::span<const std::string> words, Output& out);
 int check(std::span<const std::string> words, Output& out);
 int data_pack(std::span<const std::string> words, Output& out);
 int data_info(std::span<const std::string> words, Output& out);
+int data_index(std::span<const std::string> words, Output& out);
+int data_diff(std::span<const std::string> words, Output& out);
+int data_sample(std::span<const std::string> words, Output& out);
+int data_lint(std::span<const std::string> words, Output& out);
 int data_merge(std::span<const std::string> words, Output& out);
 int data_verify(std::span<const std::string> words, Output& out);
 int data_bench(std::span<const std::string> words, Output& out);
@@ -43,6 +47,10 @@ std::span<const CommandEntry> commands() {
       {"data info", "what a dataset holds", data_info},
       {"data verify", "whether a dataset is as it was packed", data_verify},
       {"data bench", "which loader settings are best for a dataset, and what limits them", data_bench},
+      {"data lint", "what lies in a source or dataset, and what is wrong with it", data_lint},
+      {"data diff", "what differs between two datasets", data_diff},
+      {"data sample", "some samples of a dataset on one page", data_sample},
+      {"data index", "an index for shards of other tools, and for other tools", data_index},
       {"run", "runs a job here", run},
       {"submit", "puts a job into the queue of a Slurm cluster", submit},
       {"resume", "goes on with a run from its last valid checkpoint", resume},

@@ -9,6 +9,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/readers.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -90,26 +91,6 @@ Result<std::vector<data::SplitShare>> split_shares(std::string_view text) {
   return shares;
 }
 
-// "ranks=64,workers=8"
-Result<std::optional<data::ReadersWanted>> readers(std::string_view text) {
-  if (text.empty()) return std::optional<data::ReadersWanted>();
-  data::ReadersWanted wanted;
-  for (std::string_view part : split(text, ',')) {
-    const std::size_t equals = part.find('=');
-    const std::string_view name = trim(part.substr(0, equals));
-    std::int64_t number = 0;
-    const bool is_number =
-        equals != std::string_view::npos && parse_number(trim(part.substr(equals + 1)), &number);
-    if (!is_number || number < 1 || number > 999'999 || (name != "ranks" && name != "workers")) {
-      return invalid("data pack: --for: '{}' is neither ranks=N nor workers=N", printable(part));
-    }
-    (name == "ranks" ? wanted.ranks : wanted.workers) = static_cast<std::uint32_t>(number);
-  }
-  if (wanted.readers() > 999'999)
-    return invalid("data pack: --for: {} readers, at most 999999", wanted.readers());
-  return std::optional(wanted);
-}
-
 // "2/8"
 Result<std::optional<data::PackPart>> part_of(std::string_view text) {
   if (text.empty()) return std::optional<data::PackPart>();
@@ -151,7 +132,7 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   OK_OR_RETURN(labels, choice("--labels", o.labels, kLabels));
   OK_OR_RETURN(jpeg, choice("--jpeg", o.jpeg, kJpeg));
   OK_OR_RETURN(most, most_left_out(o.most_left_out));
-  OK_OR_RETURN(wanted, readers(o.readers));
+  OK_OR_RETURN(wanted, parse_readers("data pack", o.readers));
   OK_OR_RETURN(part, part_of(o.part));
   RETURN_IF_ERROR(in_range("--shards", o.shards, 999'999));
   if (o.shards && o.shard_size) return invalid("data pack: --shards and --shard-size: give one of them");

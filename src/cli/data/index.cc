@@ -1,0 +1,92 @@
+// `stoker data index FOLDER`: docs/commands/data-index.md
+#include <algorithm>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "data/look/export_index.h"
+#include "data/look/index_build.h"
+
+namespace stoker::cli {
+namespace {
+
+Result<std::vector<data::IndexExport>> exports(std::string_view text) {
+  constexpr std::string_view kNames[] = {"wids", "dali", "energon"};
+  std::vector<data::IndexExport> wanted;
+  if (text.empty()) return wanted;
+  for (std::string_view name : split(text, ',')) {
+    const auto found = std::find(std::begin(kNames), std::end(kNames), trim(name));
+    if (found == std::end(kNames)) {
+      return invalid("data index: --export: unknown value '{}'{}", printable(name), suggestion(name, kNames));
+    }
+    wanted.push_back(static_cast<data::IndexExport>(found - std::begin(kNames)));
+  }
+  return wanted;
+}
+
+}  // namespace
+
+int data_index(std::span<const std::string> words, Output& out) {
+  std::string folder;
+  std::string others;
+  std::optional<std::int64_t> threads;
+  Arguments arguments("data index",
+                      "Makes a dataset of a folder of tar shards, or an index that other readers want.");
+  arguments.positional("FOLDER", &folder, "with shards (*.tar), by whatever tool");
+  arguments.option("--export", &others, "KIND,...",
+                   "wids, dali, energon: also the index files that these read");
+  arguments.option("-j,--jobs", &threads, "N", "threads (default: the cores)");
+  arguments.example("stoker data index shards/ --export wids,dali");
+  if (const auto code = arguments.parse(words, out)) return *code;
+
+  const auto wanted = exports(others);
+  if (!wanted.ok()) return out.fail(wanted.error());
+  if (threads && (*threads < 1 || *threads > 256))
+    return out.fail(invalid("data index: -j,--jobs: {} is not between 1 and 256", *threads));
+  install_stop_signals();
+  auto progress = out.progress("");
+  const auto cores = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
+  // An export of a dataset that is whole needs no new index.
+  const Path path(folder);
+  const bool is_whole = !wanted->empty() && path_exists(path / formats::kManifestFile) &&
+                        path_exists(path / formats::kIndexFile);
+  Result<data::IndexBuild> built = data::IndexBuild{};
+  if (is_whole) {
+    Result<formats::Manifest> manifest = formats::read_manifest(path);
+    if (!manifest.ok()) return out.fail(manifest.error());
+    built->manifest = std::move(*manifest);
+  } else {
+    built = data::build_index(path, static_cast<int>(threads.value_or(cores)), *progress);
+  }
+  if (!built.ok()) return out.fail(built.error());
+  std::vector<std::string> written;
+  if (!is_whole) written.push_back(std::string(formats::kIndexFile));
+  if (!is_whole && !built->had_manifest) written.push_back(std::string(formats::kManifestFile));
+  for (const data::IndexExport what : *wanted) {
+    const auto files = data::export_index(path, built->manifest, what, *progress);
+    if (!files.ok()) return out.fail(files.error());
+    written.insert(written.end(), files->begin(), files->end());
+  }
+  progress.reset();
+  const formats::Manifest& manifest = built->manifest;
+  out.line("{}: {} samples, {} shards, {}, version {}", printable(folder), grouped(manifest.samples()),
+           grouped(manifest.shard_count()), rounded({manifest.bytes()}), manifest.short_version());
+  constexpr std::size_t kShown = 8;
+  const std::vector<std::string> shown(
+      written.begin(), written.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, written.size())));
+  out.line("  wrote {}{}", join(shown, ", "),
+           written.size() > kShown ? format(" and {} more", written.size() - kShown) : "");
+  const nlohmann::ordered_json json = {{"dataset", printable(folder)},
+                                       {"version", manifest.version},
+                                       {"samples", manifest.samples()},
+                                       {"shards", manifest.shard_count()},
+                                       {"has_labels", manifest.schema.has_labels},
+                                       {"written", written}};
+  out.json(json.dump());
+  return exit_code::kOk;
+}
+
+}  // namespace stoker::cli

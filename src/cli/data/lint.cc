@@ -1,0 +1,130 @@
+// `stoker data lint SOURCE`: docs/commands/data-lint.md
+#include "data/look/lint.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/data/readers.h"
+#include "cli/output.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string some(const std::vector<data::Tally>& tallies, std::size_t most) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < tallies.size() && i < most; ++i)
+    parts.push_back(format("{} {}", printable(tallies[i].name), grouped(tallies[i].files)));
+  return join(parts, ", ") + (tallies.size() > most ? ", ..." : "");
+}
+
+void print(const std::string& where, const data::LintReport& report, Output& out) {
+  const data::Census& census = report.census;
+  out.line("{}: {} files, {}", printable(where), grouped(census.files), rounded({census.bytes}));
+  if (census.splits.size() > 1) out.line("  splits   {}", some(census.splits, 8));
+  if (!census.classes.empty())
+    out.line("  classes  {}: {}", grouped(census.classes.size()), some(census.classes, 5));
+  std::uint64_t most = 1;
+  for (const data::Tally& size : census.sizes) most = std::max(most, size.files);
+  for (std::size_t i = 0; i < census.sizes.size(); ++i) {
+    const data::Tally& size = census.sizes[i];
+    constexpr std::uint64_t kWidest = 30;
+    std::string bar;
+    for (std::uint64_t n = (size.files * kWidest + most - 1) / most; n > 0; --n) bar += "█";
+    out.line("  {}  {:<18} {:>10}  {}", i == 0 ? "sizes  " : "       ", size.name, grouped(size.files), bar);
+  }
+  out.line("  {}  {}", census.is_dataset ? "shards " : "folders", some(census.folders, 5));
+  if (census.disk_bytes > 0) {
+    out.line("  disk     {} of {} free{}", rounded({census.disk_free}), rounded({census.disk_bytes}),
+             census.disk_files == 0
+                 ? ""
+                 : format(", {} of {} inodes", grouped(census.disk_files_free), grouped(census.disk_files)));
+  }
+  for (const Finding& finding : report.findings) out.finding(finding);
+}
+
+ordered_json to_json(const std::vector<data::Tally>& tallies) {
+  ordered_json json = ordered_json::array();
+  for (const data::Tally& tally : tallies)
+    json.push_back({{"name", printable(tally.name)}, {"files", tally.files}, {"bytes", tally.bytes}});
+  return json;
+}
+
+std::string to_json(const std::string& where, const data::LintReport& report) {
+  ordered_json findings = ordered_json::array();
+  for (const Finding& finding : report.findings) {
+    ordered_json evidence = ordered_json::array();
+    for (const Evidence& e : finding.evidence) evidence.push_back({{"where", e.where}, {"text", e.text}});
+    findings.push_back({{"rule", finding.rule},
+                        {"level", std::string(to_text(finding.level))},
+                        {"what", finding.what},
+                        {"evidence", evidence},
+                        {"cure", finding.cure}});
+  }
+  const data::Census& census = report.census;
+  const ordered_json json = {{"source", printable(where)},
+                             {"is_dataset", census.is_dataset},
+                             {"files", census.files},
+                             {"bytes", census.bytes},
+                             {"splits", to_json(census.splits)},
+                             {"classes", to_json(census.classes)},
+                             {"sizes", to_json(census.sizes)},
+                             {"folders", to_json(census.folders)},
+                             {"disk_free", census.disk_free},
+                             {"inodes_free", census.disk_files_free},
+                             {"findings", findings}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+int data_lint(std::span<const std::string> words, Output& out) {
+  std::string where;
+  std::string readers;
+  std::string layout = "images";
+  std::optional<std::int64_t> threads;
+  bool decodes = false;
+  Arguments arguments("data lint",
+                      "Counts what lies in a source or a dataset, and says what is wrong with it.");
+  arguments.positional("SOURCE", &where, "a dataset, or all that stoker data pack takes");
+  arguments.flag("--decode", &decodes, "decodes every pixel, not only each image's structure");
+  arguments.option("--for", &readers, "ranks=N,workers=N", "the job that is to read it");
+  arguments.option("--layout", &layout, "KIND", "images or files, as in data pack");
+  arguments.option("-j,--jobs", &threads, "N", "threads (default: the cores)");
+  arguments.example("stoker data lint photos/");
+  if (const auto code = arguments.parse(words, out)) return *code;
+
+  if (layout != "images" && layout != "files")
+    return out.fail(
+        invalid("data lint: --layout: unknown value '{}' (one of: images, files)", printable(layout)));
+  if (threads && (*threads < 1 || *threads > 256))
+    return out.fail(invalid("data lint: -j,--jobs: {} is not between 1 and 256", *threads));
+  const auto wanted = parse_readers("data lint", readers);
+  if (!wanted.ok()) return out.fail(wanted.error());
+  install_stop_signals();
+  auto progress = out.progress("");
+  const auto cores = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
+  const data::LintOptions options{
+      .source = {.where = where,
+                 .layout = layout == "files" ? data::SourceLayout::files : data::SourceLayout::images,
+                 .threads = static_cast<int>(threads.value_or(cores))},
+      .decodes = decodes,
+      .readers = *wanted};
+  const Result<data::LintReport> report = data::lint(options, *progress);
+  progress.reset();
+  if (!report.ok()) return out.fail(report.error());
+  print(where, *report, out);
+  out.json(to_json(where, *report));
+  std::size_t losing = 0;
+  for (const Finding& finding : report->findings) losing += finding.level == Level::job ? 1 : 0;
+  out.line("{} findings{}", report->findings.size(),
+           losing == 0 ? "" : format(", {} would spoil a training", losing));
+  return losing == 0 ? exit_code::kOk : exit_code::kFailed;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,191 @@
+#include "data/look/contact_sheet.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "data/look/thumbnail.h"
+#include "format/shard_source.h"
+
+namespace stoker::data {
+
+namespace {
+
+constexpr std::uint32_t kSide = 144;
+constexpr std::uint64_t kImageLimit = 1u << 30;
+
+// One sample that may be shown.
+struct Candidate {
+  std::uint64_t hash = 0;
+  std::size_t source = 0;
+  std::uint64_t sample = 0;
+};
+
+std::uint64_t hash_of(std::uint64_t seed, std::uint64_t split, std::uint64_t sample) {
+  std::uint64_t x = seed * 0x9E3779B97F4A7C15u ^ split << 56 ^ sample;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    unsigned bits = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = bits << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0);
+    for (std::size_t k = 0; k < 4; ++k)
+      text += i + k > bytes.size() ? '=' : kLetters[bits >> (18 - 6 * k) & 63];
+  }
+  return text;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : printable(text)) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+constexpr std::string_view kStyle =
+    "body{font:14px/1.4 system-ui,sans-serif;margin:16px;color:#222;background:#fff}"
+    "h1{font-size:18px;margin:0}h2{font-size:15px;margin:20px 0 6px}p{margin:4px 0;color:#555}"
+    ".sheet{display:flex;flex-wrap:wrap;gap:8px}"
+    "figure{margin:0;width:144px}figure "
+    "div{height:144px;display:flex;align-items:center;justify-content:center;"
+    "background:#f2f2f2}img{max-width:144px;max-height:144px}img.small{width:96px;image-rendering:pixelated}"
+    "figcaption{font-size:11px;color:#555;overflow-wrap:anywhere}.broken{color:#a00;font-size:12px;padding:"
+    "6px}"
+    "@media(prefers-color-scheme:dark){body{color:#ddd;background:#111}p,figcaption{color:#aaa}"
+    "figure div{background:#222}.broken{color:#f88}}";
+
+class Sheet {
+ public:
+  Sheet(const Path& dataset, const ContactSheetOptions& options) : dataset_(dataset), options_(options) {}
+
+  Result<ContactSheet> make() {
+    OK_OR_RETURN(manifest, formats::read_manifest(dataset_));
+    if (!options_.split.empty()) RETURN_IF_ERROR(manifest.split(options_.split).status());
+    for (const formats::SplitInfo& split : manifest.splits) {
+      if (!options_.split.empty() && split.name != options_.split) continue;
+      OK_OR_RETURN(source, formats::LocalShardSource::open(dataset_, split.name));
+      sources_.push_back(std::move(source));
+    }
+    choose();
+    if (chosen_.empty()) return invalid("{}: has no images to show", printable(dataset_.string()));
+    ContactSheet sheet;
+    const std::string name = escaped(dataset_.filename().empty() ? dataset_.parent_path().filename().string()
+                                                                 : dataset_.filename().string());
+    sheet.html = format(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+        "<meta name=\"viewport\" content=\"width=device-width\"><title>{}</title><style>{}</style>"
+        "</head><body>\n<h1>{}</h1>\n<p>{} of {} samples, version {}, seed {}</p>\n",
+        name, kStyle, name, total_, grouped(manifest.samples()), manifest.short_version(), options_.seed);
+    for (const auto& [label, candidates] : chosen_) {
+      if (candidates.empty()) continue;
+      sheet.html += format("<h2>{}</h2>\n<div class=\"sheet\">\n", escaped(class_name(label, manifest)));
+      for (const Candidate& candidate : candidates) RETURN_IF_ERROR(add(candidate, sheet));
+      sheet.html += "</div>\n";
+    }
+    sheet.html += "</body></html>\n";
+    return sheet;
+  }
+
+ private:
+  // The samples with the smallest hashes of each class, taken in turns until there are enough.
+  void choose() {
+    std::map<std::int64_t, std::vector<Candidate>> by_label;
+    for (std::size_t s = 0; s < sources_.size(); ++s) {
+      const formats::SampleTable& samples = sources_[s]->samples();
+      for (std::uint64_t i = 0; i < samples.size(); ++i) {
+        if (!samples.image(i)) continue;
+        by_label[samples.label(i).value_or(-1)].push_back({hash_of(options_.seed, s, i), s, i});
+      }
+    }
+    for (auto& [label, candidates] : by_label) {
+      const std::size_t most = std::min<std::size_t>(candidates.size(), options_.count);
+      std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(most),
+                        candidates.end(),
+                        [](const Candidate& a, const Candidate& b) { return a.hash < b.hash; });
+      candidates.resize(most);
+    }
+    for (std::size_t round = 0; total_ < options_.count; ++round) {
+      const std::uint32_t before = total_;
+      for (const auto& [label, candidates] : by_label) {
+        if (round >= candidates.size() || total_ == options_.count) continue;
+        chosen_[label].push_back(candidates[round]);
+        ++total_;
+      }
+      if (total_ == before) break;
+    }
+  }
+
+  static std::string class_name(std::int64_t label, const formats::Manifest& manifest) {
+    if (label < 0) return "no label";
+    const auto i = static_cast<std::size_t>(label);
+    return i < manifest.schema.classes.size() ? manifest.schema.classes[i] : format("label {}", label);
+  }
+
+  Result<Thumbnail> load(const formats::ShardSource& source, std::uint64_t sample,
+                         const formats::Locator& image) const {
+    if (image.length > kImageLimit) return invalid("larger than 1 GiB");
+    std::vector<std::byte> bytes(image.length);
+    RETURN_IF_ERROR(source.read(image.shard, image.offset, bytes));
+    RETURN_IF_ERROR(source.check(sample, image, bytes));
+    return make_thumbnail(bytes, kSide);
+  }
+
+  Status add(const Candidate& candidate, ContactSheet& sheet) const {
+    const formats::ShardSource& source = *sources_[candidate.source];
+    const formats::Locator image = *source.samples().image(candidate.sample);
+    const std::string key = escaped(source.samples().key(candidate.sample));
+    const Result<Thumbnail> picture = load(source, candidate.sample, image);
+    ++sheet.pictures;
+    if (!picture.ok()) {
+      ++sheet.broken;
+      sheet.html += format("<figure><div class=\"broken\">{}</div><figcaption>{}</figcaption></figure>\n",
+                           escaped(picture.error().message()), key);
+      return {};
+    }
+    const bool is_small = std::max(picture->width, picture->height) <= 64;
+    sheet.html += format(
+        "<figure><div><img{} alt=\"{}\" src=\"data:image/jpeg;base64,{}\"></div>"
+        "<figcaption>{}<br>{}x{}, {}</figcaption></figure>\n",
+        is_small ? " class=\"small\"" : "", key, base64(picture->jpeg), key, picture->width, picture->height,
+        rounded({image.length}));
+    return {};
+  }
+
+  const Path& dataset_;
+  const ContactSheetOptions& options_;
+  std::vector<std::unique_ptr<formats::LocalShardSource>> sources_;
+  std::map<std::int64_t, std::vector<Candidate>> chosen_;
+  std::uint32_t total_ = 0;
+};
+
+}  // namespace
+
+Result<ContactSheet> contact_sheet(const Path& dataset, const ContactSheetOptions& options) {
+  return Sheet(dataset, options).make();
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,269 @@
+// What is written: index.bin first, then manifest.json, each whole by rename. A crash between the two leaves
+// a folder without a manifest, which is no dataset, and a rerun makes both.
+#include "data/look/index_build.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "base/thread.h"
+#include "data/look/shard_scan.h"
+#include "data/pack/source.h"
+#include "format/side_index.h"
+
+namespace stoker::data {
+
+namespace {
+
+constexpr std::uint64_t kLabelLimit = 1u << 20;
+
+// One shard on its way.
+struct Work {
+  std::string file;
+  ShardScan scan;
+  std::vector<Digest> blocks;
+  std::vector<std::uint32_t> crcs;  // of each member, in order
+  std::vector<std::optional<std::int64_t>> labels;
+  Status status;
+};
+
+// Reads a shard once, front to back, and feeds hashes and CRCs.
+class ShardReading {
+ public:
+  ShardReading(const Path& folder, Work& work) : path_(folder / work.file), work_(work) {}
+
+  template <typename GoOn>
+  Status run(const GoOn& go_on) {
+    OK_OR_RETURN(scan, scan_shard(path_));
+    work_.scan = std::move(scan);
+    for (const ShardSample& sample : work_.scan.samples) {
+      for (const ShardMember& member : sample.members) members_.push_back(&member);
+    }
+    work_.crcs.assign(members_.size(), 0);
+    OK_OR_RETURN(file, File::open_read(path_));
+    std::vector<std::byte> buffer(formats::kHashBlock);
+    for (std::uint64_t at = 0; at < work_.scan.bytes; at += formats::kHashBlock) {
+      const auto block = std::span(buffer).first(std::min(formats::kHashBlock, work_.scan.bytes - at));
+      RETURN_IF_ERROR(file.read_at(at, block));
+      work_.blocks.push_back(sha256(block));
+      feed(at, block);
+      if (!go_on(block.size())) return cancelled("stopped");
+    }
+    return read_labels(file);
+  }
+
+ private:
+  void feed(std::uint64_t begin, std::span<const std::byte> block) {
+    const std::uint64_t end = begin + block.size();
+    for (std::size_t i = next_; i < members_.size() && members_[i]->data_offset < end; ++i) {
+      const ShardMember& m = *members_[i];
+      const std::uint64_t from = std::max(begin, m.data_offset);
+      const std::uint64_t to = std::min(end, m.data_offset + m.bytes);
+      if (from < to) work_.crcs[i] = crc32c(block.subspan(from - begin, to - from), work_.crcs[i]);
+      if (m.data_offset + m.bytes <= end) next_ = i + 1;
+    }
+  }
+
+  Status read_labels(const File& file) {
+    for (const ShardSample& sample : work_.scan.samples) {
+      std::optional<std::int64_t>& label = work_.labels.emplace_back();
+      for (const ShardMember& member : sample.members) {
+        if (member.extension != "cls" && member.extension != "json") continue;
+        if (member.bytes > kLabelLimit) continue;
+        std::string text(member.bytes, '\0');
+        RETURN_IF_ERROR(file.read_at(member.data_offset, std::as_writable_bytes(std::span(text))));
+        if (const auto found = label_in(member.extension, text)) label = found;
+      }
+    }
+    return {};
+  }
+
+  static std::optional<std::int64_t> label_in(std::string_view extension, std::string_view text) {
+    std::int64_t number = 0;
+    if (extension == "cls") return parse_number(trim(text), &number) ? std::optional(number) : std::nullopt;
+    const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("label") || !json["label"].is_number_integer())
+      return std::nullopt;
+    return json["label"].get<std::int64_t>();
+  }
+
+  Path path_;
+  Work& work_;
+  std::vector<const ShardMember*> members_;
+  std::size_t next_ = 0;
+};
+
+Status read_all(const Path& folder, std::vector<Work>& shards, int threads, Progress& progress) {
+  std::uint64_t total = 0;
+  for (const Work& shard : shards) {
+    std::error_code ignored;
+    total += std::filesystem::file_size(folder / shard.file, ignored);
+  }
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::uint64_t> done{0};
+  const auto go_on = [&](std::uint64_t bytes) {
+    const std::uint64_t now = done += bytes;
+    progress.report({.done = now >> 20, .total = total >> 20, .unit = "MiB", .bytes = {now}});
+    return !progress.stop_requested();
+  };
+  {
+    const auto work = [&] {
+      for (std::size_t i = next++; i < shards.size(); i = next++)
+        shards[i].status = ShardReading(folder, shards[i]).run(go_on);
+    };
+    std::vector<Thread> helpers;
+    for (int t = 1; t < threads && static_cast<std::size_t>(t) < shards.size(); ++t)
+      helpers.emplace_back([&](const StopToken&) { work(); });
+    work();
+  }
+  if (progress.stop_requested())
+    return cancelled("{}: stopped before all shards were read", printable(folder.string()));
+  for (const Work& shard : shards) RETURN_IF_ERROR(shard.status);
+  return {};
+}
+
+// "train-000000.tar" → "train"; "000000.tar" → "all".
+std::string split_of(std::string_view file) {
+  std::string_view stem = file.substr(0, file.rfind(".tar"));
+  while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.remove_suffix(1);
+  while (!stem.empty() && (stem.back() == '-' || stem.back() == '_' || stem.back() == '.'))
+    stem.remove_suffix(1);
+  return stem.empty() ? "all" : std::string(stem);
+}
+
+// Which members are labels and no components: `cls` always, `json` where our pack put the label.
+bool is_label_member(const ShardSample& sample, const ShardMember& member, bool json_is_label) {
+  return sample.members.size() > 1 &&
+         (member.extension == "cls" || (json_is_label && member.extension == "json"));
+}
+
+std::string section_of(const Work& work, bool has_labels, bool json_is_label) {
+  formats::SectionBuilder section(has_labels ? formats::SectionBuilder::Labels::int64
+                                             : formats::SectionBuilder::Labels::none);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < work.scan.samples.size(); ++i) {
+    const ShardSample& sample = work.scan.samples[i];
+    formats::SampleEntry entry{.key = sample.key, .label = work.labels[i].value_or(-1), .components = {}};
+    for (const ShardMember& member : sample.members) {
+      const std::uint32_t crc = work.crcs[at++];
+      if (has_labels && is_label_member(sample, member, json_is_label)) continue;
+      entry.components.push_back({.offset = member.data_offset,
+                                  .length = member.bytes,
+                                  .crc32c = crc,
+                                  .name = section.name(member.extension)});
+    }
+    section.add(entry);
+  }
+  return section.encode(work.scan.bytes, formats::shard_hash(work.blocks));
+}
+
+formats::ShardInfo info_of(const Work& work) {
+  return {.file = work.file,
+          .bytes = work.scan.bytes,
+          .samples = work.scan.samples.size(),
+          .hash = formats::shard_hash(work.blocks),
+          .blocks = work.blocks};
+}
+
+// The index of a manifest that is there, if the shards are its own.
+Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, int threads, Progress& progress) {
+  std::vector<Work> shards;
+  for (const formats::SplitInfo& split : manifest.splits) {
+    for (const formats::ShardInfo& shard : split.shards) shards.push_back({.file = shard.file});
+  }
+  RETURN_IF_ERROR(read_all(folder, shards, threads, progress));
+  std::vector<std::string> sections;
+  const auto& components = manifest.schema.components;
+  const bool has_json = std::any_of(components.begin(), components.end(),
+                                    [](const formats::ComponentInfo& c) { return c.name == "json"; });
+  std::size_t i = 0;
+  for (const formats::SplitInfo& split : manifest.splits) {
+    for (const formats::ShardInfo& shard : split.shards) {
+      const Work& work = shards[i++];
+      if (formats::shard_hash(work.blocks) != shard.hash) {
+        return corrupt("{}: is not the shard that the manifest names (SHA-256)",
+                       printable((folder / shard.file).string()))
+            .cure("stoker data verify {} --full", shell_quote(folder.string()));
+      }
+      sections.push_back(section_of(work, manifest.schema.has_labels, !has_json));
+    }
+  }
+  const std::string index = formats::encode_index(sections);
+  if (sha256(index) != manifest.index_hash) {
+    return invalid("{}: the index cannot be made from the shards: {}", printable(folder.string()),
+                   manifest.schema.has_labels
+                       ? "it held labels that are in no shard (packed with --labels index)"
+                       : "it held what is in no shard")
+        .cure("a copy of {}/index.bin, or pack again", printable(folder.string()));
+  }
+  RETURN_IF_ERROR(write_file(folder / formats::kIndexFile, index, Durability::synced));
+  return IndexBuild{.manifest = std::move(manifest), .had_manifest = true};
+}
+
+Result<std::vector<Work>> find_shards(const Path& folder) {
+  const std::string name = printable(folder.string());
+  if (!folder_exists(folder)) return not_found("{}: no such folder", name);
+  OK_OR_RETURN(names, list_directory(folder));
+  std::vector<Work> shards;
+  for (const std::string& file : names) {
+    if (file.ends_with(".tar") && !file.starts_with('.')) shards.push_back({.file = file});
+  }
+  if (shards.empty()) return invalid("{}: no shards (*.tar) in it", name);
+  return shards;
+}
+
+}  // namespace
+
+Result<IndexBuild> build_index(const Path& folder, int threads, Progress& progress) {
+  if (path_exists(folder / formats::kManifestFile)) {
+    OK_OR_RETURN(manifest, formats::read_manifest(folder));
+    return rebuild(folder, std::move(manifest), threads, progress);
+  }
+  if (path_exists(folder / formats::kPendingFolder)) return formats::read_manifest(folder).status();
+  OK_OR_RETURN(shards, find_shards(folder));
+  RETURN_IF_ERROR(read_all(folder, shards, threads, progress));
+  std::erase_if(shards, [](const Work& shard) { return shard.scan.samples.empty(); });
+  if (shards.empty()) return invalid("{}: no samples in its shards", printable(folder.string()));
+  bool has_labels = true;
+  std::set<std::string> components;
+  for (const Work& shard : shards) {
+    for (const auto& label : shard.labels) has_labels = has_labels && label.has_value();
+  }
+  IndexBuild built;
+  formats::Manifest& manifest = built.manifest;
+  std::map<std::string, std::vector<const Work*>> splits;
+  for (const Work& shard : shards) splits[split_of(shard.file)].push_back(&shard);
+  std::vector<std::string> sections;
+  for (const auto& [name, works] : splits) {
+    formats::SplitInfo& split = manifest.splits.emplace_back();
+    split.name = name;
+    for (const Work* work : works) {
+      split.shards.push_back(info_of(*work));
+      split.samples += split.shards.back().samples;
+      sections.push_back(section_of(*work, has_labels, /*json_is_label=*/false));
+      for (const ShardSample& sample : work->scan.samples) {
+        for (const ShardMember& member : sample.members) {
+          if (!has_labels || !is_label_member(sample, member, false)) components.insert(member.extension);
+        }
+      }
+    }
+  }
+  manifest.schema.has_labels = has_labels;
+  for (const std::string& name : components)
+    manifest.schema.components.push_back({.name = name, .is_image = is_image_extension(name)});
+  const std::string index = formats::encode_index(sections);
+  manifest.index_bytes = index.size();
+  manifest.index_hash = sha256(index);
+  manifest.version = formats::dataset_version(manifest);
+  RETURN_IF_ERROR(write_file(folder / formats::kIndexFile, index, Durability::synced));
+  RETURN_IF_ERROR(
+      write_file(folder / formats::kManifestFile, formats::to_json(manifest), Durability::synced));
+  return built;
+}
+
+}  // namespace stoker::data

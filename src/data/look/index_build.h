@@ -1,0 +1,25 @@
+// Gives a folder of tar shards that another tool wrote an index and a manifest, so that it reads as a
+// dataset; or makes a lost index of ours again. The shards are read and never changed. Used by `stoker data
+// index`. Blocks on the storage.
+#pragma once
+
+#include <string>
+
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "format/manifest.h"
+
+namespace stoker::data {
+
+struct IndexBuild {
+  formats::Manifest manifest;
+  bool had_manifest = false;  ///< only the index was made again, and is the one that the manifest names
+};
+
+/// Splits are what file names have before their number ("train-000000.tar" → train). Labels come from members
+/// `cls` (a number) or `json` (its field "label"), if every sample has one. Errors: no shards, a shard that
+/// is damaged or unsafe, shards that are not those of a manifest that is there.
+Result<IndexBuild> build_index(const Path& folder, int threads, Progress& progress);
+
+}  // namespace stoker::data

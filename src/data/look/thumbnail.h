@@ -1,0 +1,22 @@
+// A small JPEG of an image, for pages that show many. Thread-safe: no state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+
+namespace stoker::data {
+
+struct Thumbnail {
+  std::string jpeg;
+  std::uint32_t width = 0;  ///< of the original
+  std::uint32_t height = 0;
+};
+
+/// At most `side` pixels wide and high; never larger than the original. Fails as decode_image.
+Result<Thumbnail> make_thumbnail(std::span<const std::byte> image, std::uint32_t side);
+
+}  // namespace stoker::data
