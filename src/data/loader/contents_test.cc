@@ -1,0 +1,145 @@
+// What the loader gives beside images, and how it starts again: stored bytes, shards in memory, restart,
+// limits.
+#include <algorithm>
+
+#include "base/hash.h"
+#include "data/loader/shard_memory.h"
+#include "data/loader/test_pictures.h"
+
+namespace stoker::data {
+namespace {
+
+TEST(LoaderContents, stored_bytes_are_the_files_as_packed) {
+  const Dataset dataset(100);
+  LoaderOptions options = options_of(32);
+  options.content = Content::bytes;
+  for (const ByteCount resident : {ByteCount{0}, 1_GiB}) {
+    options.resident = resident;
+    auto loader = Loader::open(dataset.source(), options).value();
+    std::uint64_t seen = 0;
+    for (;;) {
+      auto batch = loader->next(soon()).value();
+      if (!batch) break;
+      ASSERT_EQ(batch->offsets().size(), batch->count() + 1u);
+      for (std::uint32_t i = 0; i < batch->count(); ++i, ++seen) {
+        const auto begin = batch->bytes().begin();
+        const std::string expected = picture(batch->samples()[i]);
+        EXPECT_TRUE(std::equal(begin + batch->offsets()[i], begin + batch->offsets()[i + 1],
+                               std::as_bytes(std::span(expected)).begin()));
+        EXPECT_EQ(batch->labels()[i], static_cast<std::int64_t>(batch->samples()[i] % 7));
+      }
+    }
+    EXPECT_EQ(seen, 100u);
+  }
+}
+
+TEST(LoaderContents, damaged_files_are_left_out_of_stored_bytes) {
+  Dataset dataset(40);
+  dataset.flip_a_payload_byte(3);
+  dataset.flip_a_payload_byte(7);
+  LoaderOptions options = options_of(16);
+  options.content = Content::bytes;
+  options.shuffle = Shuffle::none;
+  options.faults = Faults::skip;
+  auto loader = Loader::open(dataset.source(), options).value();
+  auto batch = loader->next(soon()).value();
+  ASSERT_EQ(batch->count(), 14u);
+  EXPECT_EQ(batch->samples()[3], 4u);
+  const std::string fourth = picture(4);
+  EXPECT_TRUE(std::equal(fourth.begin(), fourth.end(),
+                         reinterpret_cast<const char*>(batch->bytes().data() + batch->offsets()[3])));
+  EXPECT_EQ(static_cast<std::size_t>(batch->offsets().back()), batch->bytes().size());
+  ASSERT_EQ(loader->skipped().size(), 2u);
+  EXPECT_EQ(loader->skipped()[1].sample, 7u);
+  EXPECT_TRUE(
+      loader->skipped()[1].why.starts_with("all-000000.tar: sample 'class/0007' (png): CRC-32C expected "));
+}
+
+TEST(LoaderContents, more_damage_than_may_be_skipped_is_an_error) {
+  Dataset dataset(40);
+  for (std::uint64_t sample : {1, 2, 20}) dataset.flip_a_payload_byte(sample);
+  LoaderOptions options = options_of(10);
+  options.shuffle = Shuffle::none;
+  options.faults = Faults::skip;
+  options.most_faults = 2;
+  auto loader = Loader::open(dataset.source(), options).value();
+  EXPECT_EQ(take(*loader).samples.size(), 8u);
+  EXPECT_EQ(take(*loader).samples.size(), 10u);
+  const Status status = loader->next(soon()).status();
+  EXPECT_EQ(status.code(), Code::corrupt);
+  EXPECT_TRUE(status.message().starts_with(
+      "loader: 3 damaged samples, more than the 2 that may be skipped; the last one: all-000000.tar: sample "
+      "'class/0020' (png): CRC-32C expected "));
+}
+
+TEST(LoaderContents, without_the_check_damaged_bytes_come_through) {
+  Dataset dataset(40);
+  dataset.flip_a_payload_byte(3);
+  LoaderOptions options = options_of(40);
+  options.content = Content::bytes;
+  options.check = Check::none;
+  auto loader = Loader::open(dataset.source(), options).value();
+  EXPECT_EQ(loader->next(soon()).value()->count(), 40u);
+}
+
+TEST(LoaderRestart, goes_on_where_the_state_stands) {
+  const Dataset dataset(100);
+  auto loader = Loader::open(dataset.source(), options_of(10)).value();
+  const Got first = take(*loader);
+  const std::vector<Got> rest = take_epochs(*loader, 2);
+  ASSERT_TRUE(loader->restart(first.after).ok());
+  EXPECT_EQ(loader->state(), first.after);
+  EXPECT_EQ(take_epochs(*loader, 2), rest);
+}
+
+TEST(LoaderRestart, of_another_seed_is_refused_and_changes_nothing) {
+  const Dataset dataset(100);
+  auto loader = Loader::open(dataset.source(), options_of(10)).value();
+  auto same = Loader::open(dataset.source(), options_of(10)).value();
+  OrderState other = loader->state();
+  other.seed = 6;
+  EXPECT_EQ(loader->restart(other).to_string(),
+            "loader: the state to resume has seed 6, this training seed 5");
+  EXPECT_EQ(take_epochs(*loader, 1), take_epochs(*same, 1));
+}
+
+TEST(LoaderRestart, after_a_failure_says_the_failure) {
+  Dataset dataset(40);
+  dataset.flip_a_payload_byte(0);
+  LoaderOptions options = options_of(10);
+  options.shuffle = Shuffle::none;
+  auto loader = Loader::open(dataset.source(), options).value();
+  const OrderState begin = loader->state();
+  const Status failure = loader->next(soon()).status();
+  EXPECT_EQ(loader->restart(begin).to_string(), failure.to_string());
+}
+
+TEST(ShardMemory, holds_nothing_beyond_its_budget) {
+  const Dataset dataset(100);
+  std::uint64_t bytes = 0;
+  for (const auto& shard : dataset.source().split().shards) bytes += shard.bytes;
+  EXPECT_EQ(ShardMemory::create(dataset.source(), {bytes - 1}), nullptr);
+  EXPECT_NE(ShardMemory::create(dataset.source(), {bytes}), nullptr);
+}
+
+TEST(ShardMemory, a_shard_that_was_cut_short_is_an_error_each_time) {
+  Dataset dataset(100);
+  auto memory = ShardMemory::create(dataset.source(), 1_GiB);
+  File shard = File::open_read_write(dataset.shard(1)).value();
+  ASSERT_TRUE(shard.truncate(1024).ok());
+  const formats::Locator file = dataset.source().samples().image(79).value();
+  EXPECT_EQ(memory->view(file).status().code(), Code::corrupt);
+  EXPECT_EQ(memory->view(file).status().code(), Code::corrupt);
+  EXPECT_TRUE(memory->view(dataset.source().samples().image(0).value()).ok());
+}
+
+TEST(LimitingStage, names_the_stage_or_the_consumer) {
+  EXPECT_EQ(limiting_stage({}), "nothing yet");
+  EXPECT_EQ(limiting_stage({.read_s = 1, .check_s = 0, .decode_s = 3}),
+            "decode and transform (75 % of the threads' work)");
+  EXPECT_EQ(limiting_stage({.idle_s = 9, .read_s = 1}),
+            "the consumer (the threads were idle 90 % of the time)");
+}
+
+}  // namespace
+}  // namespace stoker::data
