@@ -51,17 +51,25 @@ using DBlocks = D128;
 #endif
 constexpr std::size_t kBlocks = hn::MaxLanes(DBlocks()) / 16;
 
-HWY_INLINE hn::Vec<DBlocks> load_blocks(const std::uint8_t* const* rows, std::size_t offset) {
+// The rows' pointers as values: read from an array they would be read again after every byte written.
+struct Rows {
+  const std::uint8_t* a;
+  const std::uint8_t* b;
+  const std::uint8_t* c;
+  const std::uint8_t* d;
+};
+
+HWY_INLINE hn::Vec<DBlocks> load_blocks(const Rows& rows, std::size_t offset) {
   const D128 d;
 #if HWY_MAX_BYTES >= 64
   const hn::FixedTag<std::uint8_t, 32> half;
-  const auto low = hn::Combine(half, hn::LoadU(d, rows[1] + offset), hn::LoadU(d, rows[0] + offset));
-  const auto high = hn::Combine(half, hn::LoadU(d, rows[3] + offset), hn::LoadU(d, rows[2] + offset));
+  const auto low = hn::Combine(half, hn::LoadU(d, rows.b + offset), hn::LoadU(d, rows.a + offset));
+  const auto high = hn::Combine(half, hn::LoadU(d, rows.d + offset), hn::LoadU(d, rows.c + offset));
   return hn::Combine(DBlocks(), high, low);
 #elif HWY_MAX_BYTES >= 32
-  return hn::Combine(DBlocks(), hn::LoadU(d, rows[1] + offset), hn::LoadU(d, rows[0] + offset));
+  return hn::Combine(DBlocks(), hn::LoadU(d, rows.b + offset), hn::LoadU(d, rows.a + offset));
 #else
-  return hn::LoadU(d, rows[0] + offset);
+  return hn::LoadU(d, rows.a + offset);
 #endif
 }
 
@@ -71,6 +79,7 @@ alignas(16) constexpr std::uint8_t kFirstPair[16] = {0, 0x80, 3, 0x80, 1,    0x8
 alignas(16) constexpr std::uint8_t kSecondPair[16] = {6, 0x80, 9,  0x80, 7,    0x80, 10,   0x80,
                                                       8, 0x80, 11, 0x80, 0x80, 0x80, 0x80, 0x80};
 
+// Takes kBlocks of the four rows.
 void across_rows(const AcrossPlan& plan, const std::uint8_t* const* from, std::uint8_t* const* to) {
   const DBlocks d8;
   const hn::Repartition<std::int16_t, DBlocks> d16;
@@ -78,17 +87,20 @@ void across_rows(const AcrossPlan& plan, const std::uint8_t* const* from, std::u
   const auto first_pair = hn::LoadDup128(d8, kFirstPair);
   const auto second_pair = hn::LoadDup128(d8, kSecondPair);
   const auto half = hn::Set(d32, 1 << (kWeightBits - 1));
-  const std::int32_t* weights = plan.weights.data();
+  const auto pair = [&](std::int32_t both) HWY_ATTR { return hn::BitCast(d16, hn::Set(d32, both)); };
+  const Rows rows{from[0], from[kBlocks > 1 ? 1 : 0], from[kBlocks > 2 ? 2 : 0], from[kBlocks > 3 ? 3 : 0]};
+  std::uint8_t* out[kBlocks];
+  for (std::size_t row = 0; row < kBlocks; ++row) out[row] = to[row];
+  const std::int32_t* HWY_RESTRICT weights = plan.weights.data();
+  const std::uint32_t* HWY_RESTRICT first = plan.first.data();
   const std::size_t count = plan.first.size();
   const std::size_t groups = plan.groups;
-  const std::uint32_t* first = plan.first.data();
-  const auto pair = [&](std::int32_t both) HWY_ATTR { return hn::BitCast(d16, hn::Set(d32, both)); };
   for (std::size_t x = 0; x < count; ++x) {
     std::size_t offset = std::size_t{3} * first[x];
     auto upper = hn::Zero(d32);
     auto lower = half;
     for (std::size_t group = 0; group < groups; ++group, offset += 12, weights += 4) {
-      const auto bytes = load_blocks(from, offset);
+      const auto bytes = load_blocks(rows, offset);
       const auto a = hn::BitCast(d16, hn::TableLookupBytesOr0(bytes, first_pair));
       const auto b = hn::BitCast(d16, hn::TableLookupBytesOr0(bytes, second_pair));
       upper = add_pairs(d32, a, pair(weights[0]), upper);
@@ -96,10 +108,15 @@ void across_rows(const AcrossPlan& plan, const std::uint8_t* const* from, std::u
       upper = add_pairs(d32, b, pair(weights[1]), upper);
       lower = add_pairs(d32, b, pair(weights[3]), lower);
     }
-    const auto result = hn::DemoteTo(hn::Rebind<std::uint8_t, decltype(d32)>(), finish(upper, lower));
-    alignas(16) std::uint8_t pixels[16];
-    hn::Store(result, hn::Rebind<std::uint8_t, decltype(d32)>(), pixels);
-    for (std::size_t row = 0; row < kBlocks; ++row) std::memcpy(to[row] + 3 * x, pixels + 4 * row, 4);
+    const hn::Rebind<std::uint8_t, decltype(d32)> d8_part;
+    const hn::Repartition<std::uint32_t, decltype(d8_part)> d_pixel;
+    const auto pixels = hn::BitCast(d_pixel, hn::DemoteTo(d8_part, finish(upper, lower)));
+    alignas(16) std::uint32_t each[kBlocks];
+    hn::Store(pixels, d_pixel, each);
+    for (std::size_t row = 0; row < kBlocks; ++row) {
+      std::memcpy(out[row], &each[row], 4);
+      out[row] += 3;
+    }
   }
 }
 

@@ -1,0 +1,150 @@
+"""Photographs to tensors of 224 x 224, batches of 64, two threads: the C++ loader from plain shards (CRC checked) beside
+libjpeg-turbo alone decoding crops of the same files, and beside torchvision on Pillow images in a DataLoader with two
+workers; where nvidia.dali is installed (or DALI_PYTHON names a Python that has it) beside DALI on the CPU. In turns, by
+CPU per image: that is what is steady on a machine with other work. Needs STOKER_TEST_DATA with imagenet-200.tar."""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from measure import BIN, PYTHON, REPOSITORY, Interval, conclude, in_turns, ratio_interval
+
+TIMED = """
+import os, resource, sys, time
+def cpu():
+    return sum(r.ru_utime + r.ru_stime for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+def report(epoch):
+    epoch()
+    started, before = time.perf_counter(), cpu()
+    images = epoch()
+    seconds = time.perf_counter() - started
+    print(images / seconds, 1e3 * (cpu() - before) / images)
+"""
+
+TORCHVISION = (
+    TIMED
+    + """
+import torch
+# torchvision's wheel is built for the CUDA torch and expects these operators, which nothing here calls.
+operators = torch.library.Library("torchvision", "FRAGMENT")
+for name in ("nms", "qnms"):
+    operators.define(name + "(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+import torchvision
+from torchvision import transforms as T
+torch.set_num_threads(1)
+transform = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(),
+                       T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])
+data = torchvision.datasets.ImageFolder(sys.argv[1], transform)
+# Workers end with each epoch, so that their CPU is counted.
+report(lambda: sum(len(batch[0]) for batch in torch.utils.data.DataLoader(data, 64, shuffle=True, num_workers=2)))
+"""
+)
+
+DALI = (
+    TIMED
+    + """
+from nvidia.dali import fn, pipeline_def, types
+@pipeline_def(batch_size=64, num_threads=2, device_id=None)
+def pipeline():
+    files, labels = fn.readers.file(file_root=sys.argv[1], random_shuffle=True, name="reader")
+    images = fn.decoders.image_random_crop(files, device="cpu", random_area=[0.08, 1.0], random_aspect_ratio=[0.75, 4 / 3])
+    images = fn.resize(images, size=[224, 224], antialias=True)
+    return fn.crop_mirror_normalize(images, mirror=fn.random.coin_flip(), dtype=types.FLOAT, output_layout="CHW",
+        mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375]), labels
+pipe = pipeline()
+pipe.build()
+count = pipe.epoch_size("reader") // 64
+def epoch():
+    for _ in range(count):
+        pipe.run()
+    return 64 * count
+report(epoch)
+"""
+)
+
+
+def bench(name: str, dataset: Path) -> tuple[float, float]:
+    """Images per second, CPU milliseconds per image."""
+    command = [BIN / "decode_bench", f"--benchmark_filter=^{name}/2/", "--benchmark_format=json"]
+    command += ["--benchmark_min_time=1"]
+    environment = os.environ | {"STOKER_BENCH_DATASET": str(dataset)}
+    text = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    found = json.loads(text)["benchmarks"][0]
+    return found["images/s"], found["cpu_ms"]
+
+
+def peer(python: str | Path, program: str, images: Path) -> tuple[float, float]:
+    done = subprocess.run([python, "-c", program, images], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    rate, cpu = done.stdout.split()[-2:]
+    return float(rate), float(cpu)
+
+
+def compare(name: str, ours, theirs, pairs: int) -> Interval:
+    """How many times their CPU per image is ours; prints that and both rates."""
+    seen: dict[str, list[tuple[float, float]]] = {"ours": [], "theirs": []}
+
+    def run(who: str, measured) -> float:
+        seen[who].append(measured())
+        return seen[who][-1][1]
+
+    found = ratio_interval(in_turns(lambda: run("theirs", theirs), lambda: run("ours", ours), pairs))
+    rates = {who: max(rate for rate, _ in all_of) for who, all_of in seen.items()}
+    cpus = {who: min(cpu for _, cpu in all_of) for who, all_of in seen.items()}
+    print(f"       {name}: CPU per image is {found} times ours", end="; ")
+    print(f"best rates {rates['theirs']:.0f} and ours {rates['ours']:.0f}/s,", end=" ")
+    print(f"least CPU {cpus['theirs']:.2f} and ours {cpus['ours']:.2f} ms")
+    return found
+
+
+def unpack(archive: Path, images: Path) -> None:
+    """Five links to each photograph, in a folder per class."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if not member.isfile():
+                continue
+            folder = images / "train" / Path(member.name).name.split("_")[0]
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "0.JPEG").write_bytes(tar.extractfile(member).read())
+            for copy in range(1, 5):
+                (folder / f"{copy}.JPEG").hardlink_to(folder / "0.JPEG")
+
+
+def has_dali(python: str | Path) -> bool:
+    return subprocess.run([python, "-c", "import nvidia.dali"], capture_output=True).returncode == 0
+
+
+def main() -> None:
+    test_data = os.environ.get("STOKER_TEST_DATA")
+    archive = Path(test_data) / "imagenet-200.tar" if test_data else None
+    if not archive or not archive.exists():
+        print("skipped: STOKER_TEST_DATA names no folder with imagenet-200.tar")
+        return
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    subprocess.run([REPOSITORY / "script/build", "decode_bench"], check=True, stdout=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as folder:
+        images, dataset = Path(folder) / "images", Path(folder) / "packed"
+        unpack(archive, images)
+        subprocess.run([BIN / "stoker", "data", "pack", images, dataset], check=True, capture_output=True)
+
+        def ours() -> tuple[float, float]:
+            return bench("loader_checked", dataset)
+
+        compare("torchvision on Pillow", ours, lambda: peer(PYTHON, TORCHVISION, images / "train"), max(1, pairs // 2))
+        dali = os.environ.get("DALI_PYTHON") or PYTHON
+        if has_dali(dali):
+            compare("DALI on the CPU", ours, lambda: peer(dali, DALI, images / "train"), pairs)
+        compare("the loader without CRC", ours, lambda: bench("loader_unchecked", dataset), pairs)
+        bound = compare("libjpeg-turbo alone, crops", ours, lambda: bench("libjpeg_crop", dataset), pairs)
+        # The bound decodes the same crops and does nothing else.
+        inverse = Interval(1 / bound.value, 1 / bound.high, 1 / bound.low)
+        conclude("CPU per image, ours / libjpeg-turbo alone", inverse, limit=1 / 0.85)
+
+
+if __name__ == "__main__":
+    main()

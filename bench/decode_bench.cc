@@ -1,0 +1,171 @@
+// Photographs to tensors: the loader with the recipe imagenet-train (read, CRC, crop, decode, resize, flip,
+// normalise; batches of 64), and the bound it is held to: libjpeg-turbo alone decoding random crops of the
+// same files from memory, with as many threads. STOKER_BENCH_DATASET names a packed dataset of JPEGs; without
+// it there is nothing to measure. bench/decode.py runs it.
+#include <atomic>
+#include <cmath>
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <thread>
+#include <time.h>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <jpeglib.h>
+
+#include "data/loader.h"
+#include "format/shard_source.h"
+
+namespace stoker::data {
+namespace {
+
+void stop_unless(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "decode_bench: %s\n", status.to_string().c_str());
+  std::exit(1);
+}
+
+const formats::ShardSource* photographs() {
+  static const std::unique_ptr<formats::ShardSource> source = []() -> std::unique_ptr<formats::ShardSource> {
+    const char* dataset = std::getenv("STOKER_BENCH_DATASET");
+    if (!dataset) return nullptr;
+    auto opened = formats::LocalShardSource::open(dataset, "");
+    stop_unless(opened.status());
+    return std::move(*opened);
+  }();
+  return source.get();
+}
+
+using File = std::vector<std::byte>;
+
+const std::vector<File>& files_in_memory() {
+  static const std::vector<File> files = [] {
+    std::vector<File> all;
+    const formats::ShardSource& source = *photographs();
+    for (std::uint64_t i = 0; i < source.samples().size(); ++i) {
+      const formats::Locator at = *source.samples().image(i);
+      all.emplace_back(at.length);
+      stop_unless(source.read(at.shard, at.offset, all.back()));
+    }
+    return all;
+  }();
+  return files;
+}
+
+double process_cpu_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// Images per second, and milliseconds of CPU for each: on a machine with other work, the steadier figure.
+void report(benchmark::State& state, std::uint64_t images, double cpu_before) {
+  const double cpu = process_cpu_seconds() - cpu_before;
+  state.counters["images/s"] = benchmark::Counter(static_cast<double>(images), benchmark::Counter::kIsRate);
+  state.counters["cpu_ms"] = 1e3 * cpu / static_cast<double>(images);
+}
+
+struct Part {
+  JDIMENSION x, y, width, height;
+};
+
+// torchvision's RandomResizedCrop, its first attempt that fits.
+Part random_part(std::mt19937& chance, JDIMENSION width, JDIMENSION height) {
+  std::uniform_real_distribution<double> area(0.08, 1), log_ratio(std::log(3.0 / 4), std::log(4.0 / 3));
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double target = area(chance) * width * height;
+    const double ratio = std::exp(log_ratio(chance));
+    const auto w = static_cast<JDIMENSION>(std::lround(std::sqrt(target * ratio)));
+    const auto h = static_cast<JDIMENSION>(std::lround(std::sqrt(target / ratio)));
+    if (w < 1 || w > width || h < 1 || h > height) continue;
+    return {static_cast<JDIMENSION>(chance() % (width - w + 1)),
+            static_cast<JDIMENSION>(chance() % (height - h + 1)), w, h};
+  }
+  return {0, 0, width, height};
+}
+
+// No error handling: pack has decoded these files before.
+void decode_part(const File& file, std::mt19937& chance, bool is_whole, std::vector<unsigned char>& row) {
+  jpeg_decompress_struct jpeg;
+  jpeg_error_mgr errors;
+  jpeg.err = jpeg_std_error(&errors);
+  jpeg_create_decompress(&jpeg);
+  jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+  jpeg_read_header(&jpeg, TRUE);
+  if (jpeg.jpeg_color_space != JCS_CMYK && jpeg.jpeg_color_space != JCS_YCCK) jpeg.out_color_space = JCS_RGB;
+  jpeg_start_decompress(&jpeg);
+  Part part{0, 0, jpeg.output_width, jpeg.output_height};
+  if (!is_whole) {
+    part = random_part(chance, jpeg.output_width, jpeg.output_height);
+    jpeg_crop_scanline(&jpeg, &part.x, &part.width);
+    if (part.y > 0) jpeg_skip_scanlines(&jpeg, part.y);
+  }
+  row.resize(std::size_t{4} * part.width);
+  unsigned char* rows[] = {row.data()};
+  while (jpeg.output_scanline < part.y + part.height) jpeg_read_scanlines(&jpeg, rows, 1);
+  jpeg_destroy_decompress(&jpeg);
+}
+
+void libjpeg(benchmark::State& state, bool is_whole) {
+  if (!photographs()) return state.SkipWithError("STOKER_BENCH_DATASET names no dataset");
+  const std::vector<File>& files = files_in_memory();
+  std::uint64_t images = 0;
+  const double before = process_cpu_seconds();
+  for (auto _ : state) {
+    std::atomic<std::size_t> next{0};
+    const auto work = [&] {
+      std::mt19937 chance(1);
+      std::vector<unsigned char> row;
+      for (std::size_t i; (i = next.fetch_add(1)) < files.size();)
+        decode_part(files[i], chance, is_whole, row);
+    };
+    std::vector<std::thread> threads;
+    for (std::int64_t i = 0; i < state.range(0); ++i) threads.emplace_back(work);
+    for (std::thread& thread : threads) thread.join();
+    images += files.size();
+  }
+  report(state, images, before);
+}
+
+void libjpeg_crop(benchmark::State& state) { libjpeg(state, false); }
+BENCHMARK(libjpeg_crop)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void libjpeg_whole(benchmark::State& state) { libjpeg(state, true); }
+BENCHMARK(libjpeg_whole)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void loader(benchmark::State& state, Check check) {
+  if (!photographs()) return state.SkipWithError("STOKER_BENCH_DATASET names no dataset");
+  LoaderOptions options;
+  options.batch = 64;
+  options.threads = static_cast<std::uint32_t>(state.range(0));
+  options.check = check;
+  options.transform.operations = recipe("imagenet-train").value();
+  auto loader = Loader::open(*photographs(), options);
+  stop_unless(loader.status());
+  std::uint64_t images = 0;
+  const auto epoch = [&] {
+    for (;;) {
+      auto batch = (*loader)->next(Deadline::after(std::chrono::minutes(1)));
+      stop_unless(batch.status());
+      if (!*batch) return;
+      images += (*batch)->count();
+    }
+  };
+  epoch();
+  images = 0;
+  const double before = process_cpu_seconds();
+  for (auto _ : state) epoch();
+  report(state, images, before);
+}
+
+void loader_checked(benchmark::State& state) { loader(state, Check::crc); }
+BENCHMARK(loader_checked)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void loader_unchecked(benchmark::State& state) { loader(state, Check::none); }
+BENCHMARK(loader_unchecked)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace stoker::data
