@@ -2,10 +2,26 @@
 
 #include <algorithm>
 #include <fcntl.h>
+#include <utility>
 
 #include "base/hash.h"
 
 namespace stoker::data {
+
+namespace {
+
+// A thread writes one file after the other: the pages of a block are paid for once.
+std::vector<std::byte>& spare_buffer() {
+  thread_local std::vector<std::byte> buffer;
+  return buffer;
+}
+
+}  // namespace
+
+BlockFile::BlockFile(File file) : file_(std::move(file)), buffer_(std::move(spare_buffer())) {
+  buffer_.clear();
+  buffer_.reserve(formats::kHashBlock);
+}
 
 Result<BlockFile> BlockFile::create(const Path& path) {
   OK_OR_RETURN(file, File::create(path));
@@ -37,6 +53,7 @@ Status BlockFile::flush() {
 
 Status BlockFile::finish() {
   RETURN_IF_ERROR(flush());
+  spare_buffer() = std::move(buffer_);
   RETURN_IF_ERROR(file_.sync());
   return file_.close();
 }

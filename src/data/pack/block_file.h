@@ -28,7 +28,7 @@ class BlockFile final : public formats::ByteSink {
   const std::vector<Digest>& blocks() const { return blocks_; }
 
  private:
-  explicit BlockFile(File file) : file_(std::move(file)) { buffer_.reserve(formats::kHashBlock); }
+  explicit BlockFile(File file);
   Status flush();
 
   File file_;

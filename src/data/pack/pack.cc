@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <sched.h>
 #include <set>
 
 #include "base/hash.h"
@@ -164,7 +165,12 @@ class Crew {
   Status run() {
     std::vector<Thread> helpers;
     for (int t = 1; t < plan_.options.threads && static_cast<std::size_t>(t) < mine_.size(); ++t) {
-      helpers.emplace_back([this](const StopToken&) { work(); });
+      helpers.emplace_back([this](const StopToken&) {
+        // A table of open files of its own: with a shared one every open, read and close of small files waits
+        // for the other threads. Works without privileges; where it does not, nothing is lost.
+        (void)::unshare(CLONE_FILES);
+        work();
+      });
     }
     work();
     helpers.clear();
