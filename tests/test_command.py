@@ -47,6 +47,24 @@ def test_an_unknown_command_is_refused_with_a_suggestion(stoker):
     assert refused.err == "unknown command 'statsu'; did you mean 'status'?\n  try: stoker --help\n"
 
 
+@pytest.mark.parametrize("words", [["data", "--help"], ["data", "-h"], ["help", "data"]])
+def test_a_noun_shows_its_own_commands(stoker, words):
+    shown = stoker(*words, code=0).out
+    assert shown.startswith("Usage: stoker data COMMAND\n\n  data pack ")
+    assert set(re.findall(r"^  ([a-z]+) ", shown, re.MULTILINE)) == {"data"}
+    assert stoker("data", code=2).out == shown
+
+
+def test_help_of_a_command_is_also_said_by_help(stoker):
+    assert stoker("help", "data", "pack", code=0).out == stoker("data", "pack", "--help", code=0).out
+
+
+def test_an_unknown_command_of_a_noun_is_refused_with_a_suggestion(stoker):
+    refused = stoker("data", "pakc", "x")
+    assert refused.code == 2
+    assert refused.err == "data: unknown command 'pakc'; did you mean 'pack'?\n  try: stoker data --help\n"
+
+
 def test_every_command_refuses_an_unknown_flag(stoker):
     names = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", stoker("--help").out, re.MULTILINE)
     assert names

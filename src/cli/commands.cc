@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/version.h"
@@ -75,14 +76,36 @@ std::span<const CommandEntry> commands() {
 
 namespace {
 
-std::string overview() {
-  std::string text =
-      "Takes a training from a folder of files to a fast, reproducible run.\n\nUsage: stoker COMMAND\n\n";
+// "data" of "data pack"; empty for a command without a noun.
+std::string_view noun_of(const CommandEntry& entry) {
+  const std::size_t space = entry.name.find(' ');
+  return space == std::string_view::npos ? std::string_view{} : entry.name.substr(0, space);
+}
+
+bool is_noun(std::string_view word) {
+  return std::ranges::any_of(commands(), [&](const CommandEntry& entry) { return noun_of(entry) == word; });
+}
+
+// Every command with its summary, or only those of a noun.
+std::string listing(std::string_view noun = {}) {
   std::size_t widest = 0;
   for (const CommandEntry& entry : commands()) widest = std::max(widest, entry.name.size());
-  for (const CommandEntry& entry : commands())
-    text += format("  {:<{}}  {}\n", entry.name, widest, entry.summary);
-  return text + "\n`stoker COMMAND --help` explains one; --version tells which stoker this is.\n";
+  std::string text;
+  for (const CommandEntry& entry : commands()) {
+    if (noun.empty() || noun_of(entry) == noun)
+      text += format("  {:<{}}  {}\n", entry.name, widest, entry.summary);
+  }
+  return text;
+}
+
+std::string overview() {
+  return "Takes a training from a folder of files to a fast, reproducible run.\n\nUsage: stoker COMMAND\n\n" +
+         listing() + "\n`stoker COMMAND --help` explains one; --version tells which stoker this is.\n";
+}
+
+std::string overview_of(std::string_view noun) {
+  return format("Usage: stoker {} COMMAND\n\n{}\n`stoker {} COMMAND --help` explains one.\n", noun,
+                listing(noun), noun);
 }
 
 // The entry whose name the first one or two words are, and how many words that took.
@@ -102,22 +125,44 @@ const CommandEntry* find_command(std::span<const std::string> words, std::size_t
 
 Status unknown_command(std::span<const std::string> words) {
   const std::string& first = words[0];
-  std::vector<std::string_view> verbs;
-  std::vector<std::string_view> nouns;
-  for (const CommandEntry& entry : commands()) {
-    const std::size_t space = entry.name.find(' ');
-    if (space != std::string_view::npos && entry.name.substr(0, space) == first) {
-      verbs.push_back(entry.name.substr(space + 1));
-    }
-    nouns.push_back(entry.name.substr(0, space));
-  }
-  if (!verbs.empty() && words.size() > 1) {
+  if (is_noun(first)) {
+    std::vector<std::string_view> verbs;
+    for (const CommandEntry& entry : commands())
+      if (noun_of(entry) == first) verbs.push_back(entry.name.substr(first.size() + 1));
     return invalid("{}: unknown command '{}'{}", first, printable(words[1]), suggestion(words[1], verbs))
-        .cure("stoker --help");
+        .cure(format("stoker {} --help", first));
   }
-  if (!verbs.empty())
-    return invalid("{}: which command?{}", first, suggestion("", verbs)).cure("stoker --help");
-  return invalid("unknown command '{}'{}", printable(first), suggestion(first, nouns)).cure("stoker --help");
+  std::vector<std::string_view> starts;
+  for (const CommandEntry& entry : commands()) starts.push_back(entry.name.substr(0, entry.name.find(' ')));
+  return invalid("unknown command '{}'{}", printable(first), suggestion(first, starts)).cure("stoker --help");
+}
+
+bool asks_for_help(std::string_view word) { return word == "--help" || word == "-h" || word == "help"; }
+
+// `stoker help run` is `stoker run --help`.
+std::vector<std::string> help_last(std::span<const std::string> words) {
+  if (words.size() < 2 || words[0] != "help") return {words.begin(), words.end()};
+  std::vector<std::string> turned(words.begin() + 1, words.end());
+  turned.emplace_back("--help");
+  return turned;
+}
+
+// Answers what is asked of the program or of a noun rather than of a command; nothing when it is none of
+// that.
+std::optional<int> answer_overview(std::span<const std::string> words, Output& out) {
+  if (words.empty() || asks_for_help(words[0])) {
+    out.raw(overview());
+    return words.empty() ? exit_code::kUsage : exit_code::kOk;
+  }
+  if (words[0] == "--version") {
+    out.line("stoker {}", version());
+    return exit_code::kOk;
+  }
+  if (is_noun(words[0]) && (words.size() == 1 || asks_for_help(words[1]))) {
+    out.raw(overview_of(words[0]));
+    return words.size() == 1 ? exit_code::kUsage : exit_code::kOk;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -130,19 +175,10 @@ bool wants_json(std::span<const std::string> words) {
   return false;
 }
 
-int dispatch(std::span<const std::string> words, Output& out) {
-  if (words.empty()) {
-    out.raw(overview());
-    return exit_code::kUsage;
-  }
-  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    out.raw(overview());
-    return exit_code::kOk;
-  }
-  if (words[0] == "--version") {
-    out.line("stoker {}", version());
-    return exit_code::kOk;
-  }
+int dispatch(std::span<const std::string> given, Output& out) {
+  const std::vector<std::string> turned = help_last(given);
+  const std::span<const std::string> words = turned;
+  if (const std::optional<int> answered = answer_overview(words, out)) return *answered;
   std::size_t used = 0;
   const CommandEntry* entry = find_command(words, &used);
   if (entry == nullptr) return out.fail(unknown_command(words));
