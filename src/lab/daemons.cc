@@ -1,7 +1,7 @@
 #include "lab/daemons.h"
 
 #include "lab/launch.h"
-#include "lab/tools.h"
+#include "lab/make/tools.h"
 
 namespace stoker::lab {
 

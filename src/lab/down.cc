@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "lab/make/network.h"
 #include "lab/members.h"
-#include "lab/network.h"
 #include "lab/up.h"
 
 namespace stoker::lab {

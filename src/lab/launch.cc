@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "lab/tools.h"
+#include "lab/make/tools.h"
 
 namespace stoker::lab {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "lab/daemons.h"
-#include "lab/network.h"
+#include "lab/make/network.h"
 
 namespace stoker::lab {
 namespace {

@@ -7,14 +7,14 @@
 
 #include "base/file.h"
 #include "lab/daemons.h"
-#include "lab/database.h"
-#include "lab/files.h"
-#include "lab/guardian.h"
-#include "lab/holder.h"
 #include "lab/launch.h"
-#include "lab/network.h"
-#include "lab/plan.h"
-#include "lab/tools.h"
+#include "lab/make/database.h"
+#include "lab/make/files.h"
+#include "lab/make/guardian.h"
+#include "lab/make/holder.h"
+#include "lab/make/network.h"
+#include "lab/make/plan.h"
+#include "lab/make/tools.h"
 
 namespace stoker::lab {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "lab/fault/act.h"
 #include "lab/fault/ask.h"
-#include "lab/tools.h"
+#include "lab/make/tools.h"
 
 namespace stoker::lab::fault {
 namespace {

@@ -1,4 +1,4 @@
-#include "lab/files.h"
+#include "lab/make/files.h"
 
 #include <fcntl.h>
 #include <pwd.h>

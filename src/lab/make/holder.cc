@@ -1,4 +1,4 @@
-#include "lab/holder.h"
+#include "lab/make/holder.h"
 
 #include <cerrno>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lab/daemons.h"
-#include "lab/tools.h"
+#include "lab/make/tools.h"
 
 namespace stoker::lab {
 namespace {
@@ -49,8 +49,8 @@ const char* enter(const Place& place) {
   if (place.name.empty()) return nullptr;
   if (::sethostname(place.name.c_str(), place.name.size()) != 0) return "sethostname";
   // Memory shared between processes of one node only, as between real ones.
-  if (place.has_own_shm &&
-      ::mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0) return "mount /dev/shm";
+  if (place.has_own_shm && ::mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
+    return "mount /dev/shm";
   if (::mount("tmpfs", place.local.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, place.local_options.c_str()) !=
       0) {
     return "mount local disk";
@@ -107,7 +107,8 @@ Status start_holder(const Lab& lab, Node& node) {
   place.name = node.name;
   place.local = lab.local(node).string();
   place.local_options = format("mode=1777,size={}", kLocalDisk.value);
-  place.has_own_shm = !lab.folder.string().starts_with("/dev/shm/");  // or the lab itself would be out of sight
+  place.has_own_shm =
+      !lab.folder.string().starts_with("/dev/shm/");  // or the lab itself would be out of sight
   place.title = format("stoker lab {}: {}", lab.name, node.name);
   place.variables = {format("STOKER_LAB_MEMBER={}", lab.folder), format("STOKER_LAB_NODE={}", node.name)};
   OK_OR_RETURN(pid, start(lab, std::move(place)));

@@ -1,10 +1,10 @@
-#include "lab/plan.h"
+#include "lab/make/plan.h"
 
 #include <algorithm>
 #include <functional>
 #include <sched.h>
 
-#include "lab/network.h"
+#include "lab/make/network.h"
 
 namespace stoker::lab {
 namespace {

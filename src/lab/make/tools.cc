@@ -1,4 +1,4 @@
-#include "lab/tools.h"
+#include "lab/make/tools.h"
 
 #include <algorithm>
 #include <unistd.h>

@@ -2,8 +2,8 @@
 // wants: cluster, account `lab`, this user.
 #pragma once
 
-#include "lab/files.h"
 #include "lab/lab.h"
+#include "lab/make/files.h"
 
 namespace stoker::lab {
 

@@ -1,8 +1,8 @@
-#include "lab/database.h"
+#include "lab/make/database.h"
 
 #include "base/file.h"
 #include "lab/launch.h"
-#include "lab/tools.h"
+#include "lab/make/tools.h"
 
 namespace stoker::lab {
 namespace {

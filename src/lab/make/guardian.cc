@@ -1,4 +1,4 @@
-#include "lab/guardian.h"
+#include "lab/make/guardian.h"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "lab/network.h"
+#include "lab/make/network.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lab/tools.h"
+#include "lab/make/tools.h"
 
 namespace stoker::lab {
 namespace {
