@@ -137,7 +137,7 @@ void judge_known(const OwnWord& own, const slurm::JobFacts& job, double now, Run
       run.note = format("{}{}started again by Slurm", run.note, run.note.empty() ? "" : ", ");
   } else if (own.ending && job.state != JobState::running) {
     // Its processes are being ended. What is preempted, or has lost a node, is started again.
-    if (run.life != Life::preempted && run.life != Life::node_failed) return;
+    if (run.life != Life::preempted && run.life != Life::node_failed && run.life != Life::queued) return;
     run.life = Life::queued;
     run.note = "its processes are being ended, then Slurm starts it again";
   } else {
@@ -245,7 +245,7 @@ RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
   const bool is_overtime = records.state == State::stopped && records.exit_code == 1;
   if (is_overtime && !records.scheduler_job.empty()) run.life = Life::timeout;
   if (own.ending && !has_own_ending(own)) {
-    run.life = *ending_of(*own.ending);
+    run.life = ending_of(*own.ending).value_or(Life::queued);
     run.note = run.life == Life::timeout ? std::string(kTimeIsOver) : "";
   }
   switch (word.kind) {

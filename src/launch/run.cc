@@ -22,6 +22,7 @@
 #include "rank/group/group.h"
 #include "record/capsule.h"
 #include "record/state.h"
+#include "slurm/queue/scheduler.h"
 #include "slurm/script/batch_script.h"
 
 namespace stoker::launch {
@@ -103,6 +104,10 @@ rank::GroupOptions group_of(const Request& request, const Prepared& prepared, co
   group.start.resume = resumed_from;
   group.start.scheduler_job = prepared.plan.scheduler_job;
   group.timeouts = job.timeouts;
+  group.end_step = [id = prepared.plan.scheduler_job](const std::string& step) {
+    (void)slurm::SlurmCommands(current_environment())
+        .cancel_step(id, step, Deadline::after(std::chrono::seconds(5)));
+  };
   group.sample_every = job.record.sample_every;
   group.stoker = request.stoker;
   group.out_fd = request.out_fd;

@@ -265,6 +265,7 @@ void RankGroup::stop_all(int signal, std::string why) {
 
 // Whatever is left below us, whoever its parent was.
 void RankGroup::kill_all() {
+  for (const Starter& starter : starters_) was_srun_killed_ |= !starter.rank && !starter.has_ended;
   for (const ProcessFacts& process : descendants(::getpid())) {
     if (process.pid != helper_) signal_process(process, SIGKILL);
   }
@@ -310,6 +311,8 @@ Result<Ending> RankGroup::finish() {
     kill_all();
     ::poll(nullptr, 0, 5);
   }
+  // Without its srun Slurm leaves a step's tasks on other nodes alone until the job ends.
+  if (was_srun_killed_ && !step_.empty() && options_.end_step) options_.end_step(step_);
   Ending ending = conclude();
   record::AttemptEnded event;
   event.outcome = ending.outcome;

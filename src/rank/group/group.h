@@ -33,6 +33,8 @@ struct GroupOptions {
   Path stoker;                     ///< the executable to start ranks with
   int out_fd = 1;
   int err_fd = 2;
+  /// Ends what is left of Slurm's step of that number, when its srun had to be killed; may take seconds.
+  std::function<void(const std::string& step)> end_step;
   /// Work that must not delay the ranks: runs in a process of its own beside them, started after them.
   std::function<void()> beside;
 };

@@ -80,6 +80,7 @@ void RankGroup::heard(RankStory& member, const net::Message& message) {
   Follow& watched = follow(member.rank);
   watched.heard = now();
   if (message.kind == "started") {
+    if (step_.empty()) step_ = message.text("step");
     rank_started(member, message.integer("pid").value_or(0));
   } else if (message.kind == "beat") {
     watched.beat = parse_beat(message);
@@ -154,7 +155,7 @@ void RankGroup::keep_deadlines() {
   if (checkpoint_stop_ && time > *checkpoint_stop_ && stopping_.empty()) {
     stop_all(SIGTERM, "a rank stopped after a checkpoint, others did not");
   }
-  if (kill_at_ && time > *kill_at_) kill_all();
+  if (kill_at_ && (time > *kill_at_ || are_the_rest_deaf())) kill_all();
   if (wants_sampling_ && stopping_.empty()) start_sampling();
 }
 
@@ -169,6 +170,17 @@ void RankGroup::keep_time() {
     notified_ = true;
     pass_on(SIGUSR1);
   }
+}
+
+// What stands still hears no SIGTERM, so there is nothing to wait for.
+bool RankGroup::are_the_rest_deaf() const {
+  bool has_deaf = false;
+  for (const RankStory& story : stories_) {
+    if (story.ended || !story.joined) continue;
+    if (!follow_[static_cast<std::size_t>(story.rank.value)].is_deaf) return false;
+    has_deaf = true;
+  }
+  return has_deaf;
 }
 
 void RankGroup::keep_watch(RankStory& member, Follow& watched) {
@@ -190,6 +202,7 @@ void RankGroup::keep_watch(RankStory& member, Follow& watched) {
                   1);
   }
   if (unheard >= std::max<Duration>(timeouts.stopped, kNoticeUnheard)) {
+    watched.is_deaf = true;
     return accuse(
         member,
         format("gave no sign for {}{}: its `stoker rank` or its node stands still (timeouts.stopped)",

@@ -37,7 +37,7 @@ struct Follow {
   Beat beat;
   bool told_stopped = false;
   bool told_silent = false;
-  bool told_unheard = false;
+  bool is_deaf = false;  // it was ended for giving no sign
 };
 
 class RankGroup {
@@ -66,6 +66,7 @@ class RankGroup {
   void starter_ended(Starter& starter, Exit exit);
   void keep_deadlines();
   void keep_time();
+  bool are_the_rest_deaf() const;
   void keep_watch(RankStory& story, Follow& follow);
   void accuse(RankStory& story, std::string what, int exit_code);
   void pass_on(int signal);
@@ -102,6 +103,8 @@ class RankGroup {
   int refusal_code_ = 0;
   std::string stopping_;  // why; "" while all is well
   MonoTime stopping_since_;
+  std::string step_;  // Slurm's number of the ranks' step, once one of them has told it
+  bool was_srun_killed_ = false;
   std::optional<MonoTime> kill_at_;
   std::optional<MonoTime> checkpoint_stop_;  // a rank left with 75: when the others should have, too
 };

@@ -12,6 +12,7 @@
 #include "net/port.h"
 #include "net/world.h"
 #include "rank/environment.h"
+#include "rank/member/guardian.h"
 #include "rank/member/invitation.h"
 #include "rank/member/watch.h"
 #include "rank/process/output.h"
@@ -210,6 +211,7 @@ void Member::start(const Rendezvous& rendezvous) {
   err_.pipe = std::move(err->read);
   for (const Stream* stream : {&out_, &err_}) ::fcntl(stream->pipe.get(), F_SETFL, O_NONBLOCK);
   net::Message message{"started", {}};
+  if (invitation_.is_under_srun) message.with("step", environment_value("SLURM_STEP_ID").value_or(""));
   (void)run_.send(message.with("pid", std::int64_t{child_->pid()}));
 }
 
@@ -380,6 +382,11 @@ Result<int> run_member(const MemberOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   RETURN_IF_ERROR(become_subreaper());
   OK_OR_RETURN(invitation, read_invitation());
+  if (invitation.is_under_srun) {
+    OK_OR_RETURN(exit_code, guard_rank());
+    if (exit_code) return *exit_code;
+    RETURN_IF_ERROR(become_subreaper());
+  }
   OK_OR_RETURN(signals, SignalFd::open({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}));
   OK_OR_RETURN(log, LogFile::open(record::Attempt(invitation.attempt, 0).log(invitation.place.rank.value)));
   Member member(options, std::move(invitation), std::move(signals), std::move(log));

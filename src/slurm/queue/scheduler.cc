@@ -121,7 +121,7 @@ Result<std::string> SlurmCommands::output_of(std::vector<std::string> argv, Dead
   // Times as numbers: no time zone, no site's own format.
   std::erase_if(*command.environment, [](const auto& entry) { return entry.first == "SLURM_TIME_FORMAT"; });
   command.environment->emplace_back("SLURM_TIME_FORMAT", "%s");
-  const Duration patience = deadline.left();
+  const Duration patience = std::chrono::round<std::chrono::seconds>(deadline.left());
   auto captured = run_program(command, deadline);
   if (!captured.ok()) {
     const Status error = std::move(captured).error();

@@ -77,9 +77,9 @@ TEST(Slurm, a_controller_that_is_down_is_unavailable) {
 TEST(Slurm, a_program_that_does_not_answer_is_given_up_at_the_deadline) {
   Commands commands;
   commands.add("squeue", "exec sleep 60\n");
-  const Status slow = commands.slurm().jobs(Deadline::after(200ms)).status();
+  const Status slow = commands.slurm().jobs(Deadline::after(1s)).status();
   EXPECT_EQ(slow.code(), Code::timeout);
-  EXPECT_THAT(std::string(slow.message()), ::testing::StartsWith("squeue: no answer within "));
+  EXPECT_EQ(slow.message(), "squeue: no answer within 1.0 s");
   EXPECT_EQ(slow.cure(), "scontrol ping tells whether Slurm's controller is up");
 }
 

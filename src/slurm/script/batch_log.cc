@@ -10,6 +10,7 @@ JobState state_of(std::string_view why) {
   if (why.starts_with("DUE TO TIME LIMIT")) return JobState::timeout;
   if (why.starts_with("DUE TO PREEMPTION")) return JobState::preempted;
   if (why.starts_with("DUE TO NODE FAILURE")) return JobState::node_failed;
+  if (why.starts_with("DUE TO JOB REQUEUE")) return JobState::pending;
   return JobState::cancelled;
 }
 

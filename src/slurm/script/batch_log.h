@@ -11,8 +11,8 @@ namespace stoker::slurm {
 
 /// Why a job was ended by Slurm, and when.
 struct BatchEnding {
-  JobState state = JobState::cancelled;
-  std::optional<double> time;  ///< Unix seconds, read in the local time zone
+  JobState state = JobState::cancelled;  ///< pending: to be started again (scontrol requeue)
+  std::optional<double> time;            ///< Unix seconds, read in the local time zone
 };
 
 /// The last such word about job `id` in `log` (its end is enough): "slurmstepd: error: *** JOB 7 ON n1

@@ -30,6 +30,7 @@ TEST(BatchLog, each_reason_is_told_apart) {
   EXPECT_EQ(state("***"), JobState::cancelled);
   EXPECT_EQ(state("DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***"), JobState::node_failed);
   EXPECT_EQ(state("DUE TO TIME LIMIT ***"), JobState::timeout);
+  EXPECT_EQ(state("DUE TO JOB REQUEUE ***"), JobState::pending);
 }
 
 TEST(BatchLog, other_jobs_and_what_a_training_prints_do_not_count) {

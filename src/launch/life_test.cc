@@ -1,0 +1,159 @@
+#include "launch/life.h"
+
+#include <gmock/gmock.h>
+
+namespace stoker::launch {
+namespace {
+
+using record::State;
+using slurm::JobState;
+using Kind = SchedulerWord::Kind;
+
+constexpr double kNow = 1'800'000'000;
+
+OwnWord own(State state, std::optional<int> exit_code = std::nullopt) {
+  OwnWord word;
+  word.records.state = state;
+  word.records.exit_code = exit_code;
+  word.records.attempts = 1;
+  word.records.scheduler_job = "7";
+  word.records.comment = "stoker:r/1";
+  word.records.submitted = kNow - 1000;
+  if (state != State::queued) word.records.started = word.records.last_started = kNow - 900;
+  return word;
+}
+
+SchedulerWord says(JobState state, std::string text = "X") {
+  SchedulerWord word{.kind = Kind::known, .job = {}, .problem = {}};
+  word.job.id = "7";
+  word.job.state = state;
+  word.job.state_text = std::move(text);
+  return word;
+}
+
+SchedulerWord nothing(Kind kind) {
+  return {.kind = kind, .job = {}, .problem = timeout("squeue: no answer")};
+}
+
+Life life(const OwnWord& word, const SchedulerWord& scheduler) {
+  return judge_life(word, scheduler, kNow).life;
+}
+
+TEST(Life, what_the_run_says_of_its_own_end_counts_before_the_scheduler) {
+  EXPECT_EQ(life(own(State::done, 0), says(JobState::completing)), Life::done);
+  EXPECT_EQ(life(own(State::failed, 7), says(JobState::failed)), Life::failed);
+  EXPECT_EQ(life(own(State::stopped, 75), says(JobState::failed)), Life::stopped);
+  EXPECT_EQ(life(own(State::stopped, 1), nothing(Kind::not_asked)), Life::timeout);
+  for (const OwnWord& word : {own(State::done, 0), own(State::failed, 7), own(State::stopped, 75)})
+    EXPECT_FALSE(wants_scheduler(word));
+}
+
+TEST(Life, a_run_without_an_ending_ended_as_the_scheduler_says) {
+  for (const OwnWord& word :
+       {own(State::queued), own(State::running), own(State::lost), own(State::stopped, 143)}) {
+    EXPECT_TRUE(wants_scheduler(word));
+    EXPECT_EQ(life(word, says(JobState::cancelled, "CANCELLED by 1000")), Life::cancelled);
+    EXPECT_EQ(life(word, says(JobState::timeout)), Life::timeout);
+    EXPECT_EQ(life(word, says(JobState::out_of_memory)), Life::out_of_memory);
+    EXPECT_EQ(life(word, says(JobState::node_failed)), Life::node_failed);
+    EXPECT_EQ(life(word, says(JobState::preempted)), Life::preempted);
+    EXPECT_EQ(life(word, says(JobState::failed)), Life::failed);
+  }
+}
+
+TEST(Life, what_slurm_wrote_into_the_log_needs_no_scheduler) {
+  OwnWord word = own(State::stopped, 143);
+  word.ending = JobState::timeout;
+  EXPECT_FALSE(wants_scheduler(word));
+  const RunLife over = judge_life(word, nothing(Kind::not_asked), kNow);
+  EXPECT_EQ(over.life, Life::timeout);
+  EXPECT_EQ(over.note, "its time limit was over");
+  word = own(State::failed, 137);  // a rank that Slurm killed
+  word.ending = JobState::cancelled;
+  EXPECT_EQ(life(word, nothing(Kind::not_asked)), Life::cancelled);
+}
+
+TEST(Life, what_slurm_starts_again_is_queued_and_not_over) {
+  OwnWord word = own(State::stopped, 143);
+  word.ending = JobState::preempted;
+  EXPECT_TRUE(wants_scheduler(word));
+  EXPECT_EQ(life(word, says(JobState::completing)), Life::queued);
+  SchedulerWord again = says(JobState::pending);
+  again.job.reason = "BeginTime";
+  const RunLife waiting = judge_life(word, again, kNow);
+  EXPECT_EQ(waiting.life, Life::queued);
+  EXPECT_EQ(
+      waiting.note,
+      "BeginTime: it may not start before its begin time; a requeued job waits about two minutes, started "
+      "again by Slurm");
+  EXPECT_FALSE(is_over(waiting.life));
+  EXPECT_EQ(life(word, nothing(Kind::not_known)), Life::preempted);
+  word.ending = JobState::pending;  // scontrol requeue
+  EXPECT_EQ(life(word, nothing(Kind::not_asked)), Life::queued);
+}
+
+TEST(Life, a_queued_run_says_why_it_waits_and_how_long) {
+  SchedulerWord word = says(JobState::pending);
+  word.job.reason = "Priority";
+  word.job.start = kNow + 1500;
+  EXPECT_EQ(judge_life(own(State::queued), word, kNow).note,
+            "Priority: jobs of higher priority are ahead, start likely in 25 min 00 s");
+  word.job.reason = "SomethingNew";
+  word.job.start.reset();
+  EXPECT_EQ(judge_life(own(State::queued), word, kNow).note, "SomethingNew");
+  EXPECT_EQ(judge_life(own(State::queued), says(JobState::running), kNow).note,
+            "has its nodes, not begun yet");
+  EXPECT_EQ(life(own(State::queued), says(JobState::unknown)), Life::running);
+}
+
+TEST(Life, a_scheduler_that_gives_no_answer_leaves_what_the_records_say) {
+  const RunLife queued = judge_life(own(State::queued), nothing(Kind::no_answer), kNow);
+  EXPECT_EQ(queued.life, Life::unknown);
+  EXPECT_EQ(queued.note, "submitted as job 7; squeue: no answer");
+  EXPECT_FALSE(is_over(queued.life));
+  EXPECT_EQ(judge_life(own(State::running), nothing(Kind::no_answer), kNow).note, "squeue: no answer");
+  EXPECT_EQ(life(own(State::running), nothing(Kind::no_answer)), Life::running);
+  EXPECT_EQ(life(own(State::lost), nothing(Kind::no_answer)), Life::lost);
+}
+
+TEST(Life, a_job_that_nobody_knows_any_more) {
+  EXPECT_EQ(life(own(State::running), nothing(Kind::not_known)), Life::running);
+  EXPECT_EQ(life(own(State::lost), nothing(Kind::not_known)), Life::lost);
+  const RunLife gone = judge_life(own(State::queued), nothing(Kind::not_known), kNow);
+  EXPECT_EQ(gone.life, Life::unknown);
+  EXPECT_EQ(gone.note, "Slurm knows no job 7 (any more), and it never began");
+  OwnWord word = own(State::lost);
+  word.records.is_cancelled = true;
+  EXPECT_EQ(life(word, nothing(Kind::not_known)), Life::cancelled);
+}
+
+TEST(Life, a_submission_that_was_cut_off_never_reached_the_queue) {
+  OwnWord word = own(State::queued);
+  word.records.scheduler_job = "";
+  word.records.is_submitting = true;
+  EXPECT_TRUE(wants_scheduler(word));
+  const RunLife lost = judge_life(word, nothing(Kind::not_known), kNow);
+  EXPECT_EQ(lost.life, Life::failed);
+  EXPECT_EQ(lost.note, "never reached the queue: its submission was cut off");
+  word.records.submitted = kNow - 5;
+  EXPECT_EQ(life(word, nothing(Kind::not_known)), Life::queued);
+  EXPECT_EQ(judge_life(word, says(JobState::pending), kNow).scheduler_job, "7");
+}
+
+TEST(Life, runs_outside_of_a_queue_never_ask) {
+  OwnWord word = own(State::running);
+  word.records.scheduler_job = "";
+  EXPECT_FALSE(wants_scheduler(word));
+  word = own(State::stopped, 1);
+  word.records.scheduler_job = "";
+  EXPECT_EQ(life(word, nothing(Kind::not_asked)), Life::stopped);
+}
+
+TEST(Life, every_word_is_told_apart) {
+  EXPECT_EQ(to_text(Life::out_of_memory), "out of memory");
+  EXPECT_EQ(to_text(Life::node_failed), "node failed");
+  EXPECT_EQ(to_text(Life::queued), "queued");
+}
+
+}  // namespace
+}  // namespace stoker::launch

@@ -1,0 +1,149 @@
+#include "launch/submit.h"
+
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "launch/control.h"
+#include "launch/fake_scheduler.h"
+
+namespace stoker::launch {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::SizeIs;
+
+// A job, and what can be seen of its runs.
+class Sandbox {
+ public:
+  Request request(const std::string& more = "") {
+    EXPECT_TRUE(write_file(box_ / "job.yaml", "name: digits\nrun: sleep 9\n" + more).ok());
+    auto job = job::load(box_ / "job.yaml", {.current_directory = box_.path()});
+    EXPECT_TRUE(job.ok()) << job.status().to_string();
+    Request request{.job = std::move(*job)};
+    request.stoker = "/opt/stoker";
+    return request;
+  }
+  std::vector<record::RunFolder> runs() const {
+    std::vector<record::RunFolder> folders;
+    const auto listed = *record::list_runs(box_ / "runs");
+    for (const record::ListedRun& run : listed) folders.push_back(*run.run);
+    return folders;
+  }
+  FakeScheduler scheduler;
+
+ private:
+  TempDirectory box_;
+};
+
+Deadline soon() { return Deadline::after(10s); }
+
+TEST(Submit, makes_run_attempt_script_and_one_call) {
+  Sandbox box;
+  const auto submitted =
+      submit(box.request("resources: {nodes: 2, ranks_per_node: 2}\n"), box.scheduler, soon());
+  ASSERT_TRUE(submitted.ok()) << submitted.status().to_string();
+  EXPECT_EQ(box.scheduler.questions, 1);
+  EXPECT_EQ(submitted->scheduler_job, "100");
+  EXPECT_EQ(submitted->folder.description().world_size, 4);
+  const std::string script = *read_file(submitted->attempt.batch_script());
+  EXPECT_THAT(script, HasSubstr(format("\n#SBATCH --comment=stoker:{}/1\n", submitted->folder.id())));
+  EXPECT_THAT(script, HasSubstr(format("\nexec /opt/stoker run {}\n", submitted->attempt.folder().string())));
+  EXPECT_EQ(look_at(submitted->folder, box.scheduler, soon()).life, Life::queued);
+  EXPECT_TRUE(was_submitted(submitted->folder));
+}
+
+TEST(Submit, a_refusal_names_the_key_and_stays_in_the_run_folder) {
+  Sandbox box;
+  box.scheduler.problem = invalid("sbatch: Invalid account or account/partition combination specified");
+  const Status refused = submit(box.request("slurm: {account: nobody}\n"), box.scheduler, soon()).status();
+  EXPECT_THAT(std::string(refused.message()),
+              MatchesRegex("sbatch: Invalid account or account/partition combination specified "
+                           "\\(slurm.account, .*job.yaml:3:18\\)"));
+  EXPECT_EQ(refused.code(), Code::invalid);
+  ASSERT_THAT(box.runs(), SizeIs(1));
+  const RunLife life = look_at(box.runs()[0], box.scheduler, soon());
+  EXPECT_EQ(life.life, Life::failed);
+  EXPECT_EQ(life.note, refused.message());
+}
+
+TEST(Submit, an_answer_that_never_came_leaves_the_job_to_be_found) {
+  Sandbox box;
+  box.scheduler.answer = timeout("sbatch: no answer within 60 s");
+  const Status lost = submit(box.request(), box.scheduler, soon()).status();
+  ASSERT_THAT(box.runs(), SizeIs(1));
+  EXPECT_EQ(lost.message(),
+            format("run {}: whether it is in the queue is not known: sbatch: no answer within 60 s",
+                   box.runs()[0].id()));
+  const RunLife life = look_at(box.runs()[0], box.scheduler, soon());
+  EXPECT_EQ(life.life, Life::queued);
+  EXPECT_EQ(life.scheduler_job, "100");
+}
+
+TEST(Submit, what_is_missing_is_refused_before_anything_is_written) {
+  Sandbox box;
+  EXPECT_THAT(
+      std::string(
+          submit(box.request("working_directory: nowhere\n"), box.scheduler, soon()).status().message()),
+      MatchesRegex("working_directory: .*nowhere: no such folder"));
+  EXPECT_EQ(submit(box.request("resources: {nodes: 2}\nlauncher: single\n"), box.scheduler, soon())
+                .status()
+                .to_string(),
+            "resources.nodes: 2 asked for, but launcher: single starts ranks on one node only\n"
+            "  try: stoker submit --set launcher=srun");
+  EXPECT_EQ(box.scheduler.questions, 0);
+  EXPECT_THAT(box.runs(), SizeIs(0));
+}
+
+TEST(Submit, a_resumed_run_gets_its_next_attempt) {
+  Sandbox box;
+  box.scheduler.problem = unavailable("sbatch: Unable to contact slurm controller (connect failure)");
+  (void)submit(box.request(), box.scheduler, soon());
+  box.scheduler.problem = {};
+  Request request = box.request();
+  request.resumed = box.runs()[0];
+  const auto submitted = submit(request, box.scheduler, soon());
+  ASSERT_TRUE(submitted.ok());
+  EXPECT_EQ(submitted->attempt.number(), 2);
+  EXPECT_THAT(*read_file(submitted->attempt.batch_script()), HasSubstr("/2\n"));
+}
+
+TEST(Prepared, an_attempt_s_folder_is_a_request_and_others_are_not) {
+  Sandbox box;
+  const auto submitted = submit(box.request(), box.scheduler, soon());
+  const auto request = prepared_request(submitted->attempt.folder());
+  ASSERT_TRUE(request.ok()) << request.status().to_string();
+  EXPECT_EQ(request->prepared->number(), 1);
+  EXPECT_EQ(request->resumed->id(), submitted->folder.id());
+  EXPECT_EQ(prepared_request("/tmp").status().to_string(),
+            "/tmp: a folder, and no attempt of a run\n  try: stoker run job.yaml");
+  EXPECT_EQ(prepared_request(submitted->folder.folder() / "attempts/7").status().message(),
+            format("{}/attempts/7: no such attempt", submitted->folder.folder().string()));
+}
+
+TEST(Cancel, asks_the_scheduler_once_and_is_remembered) {
+  Sandbox box;
+  const auto submitted = submit(box.request(), box.scheduler, soon());
+  const auto plan = plan_cancel(submitted->folder, box.scheduler, soon());
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->how, Cancellation::How::scheduler);
+  ASSERT_TRUE(cancel(submitted->folder, *plan, box.scheduler, soon()).ok());
+  EXPECT_THAT(box.scheduler.cancelled_ids, ElementsAre("100"));
+  // Long after, when the scheduler has forgotten the job.
+  box.scheduler.listed.jobs.clear();
+  EXPECT_EQ(look_at(submitted->folder, box.scheduler, soon()).life, Life::cancelled);
+  EXPECT_EQ(plan_cancel(submitted->folder, box.scheduler, soon())->how, Cancellation::How::none);
+}
+
+TEST(Environment, the_job_file_wins_over_the_shell_where_it_says_something) {
+  Sandbox box;
+  const Request request = box.request("slurm: {account: a}\n");
+  const Environment shell = {{"SBATCH_ACCOUNT", "b"}, {"SBATCH_PARTITION", "p"}};
+  EXPECT_THAT(scheduler_environment(request.job, shell),
+              ElementsAre(::testing::Pair("SBATCH_PARTITION", "p")));
+}
+
+}  // namespace
+}  // namespace stoker::launch

@@ -1,0 +1,368 @@
+"""Runs that live in Slurm's queue, on a real cluster: submitted, followed, cancelled, killed, resumed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from labs import Lab, wait_until
+
+pytestmark = pytest.mark.needs("slurm")
+
+
+class Runs:
+    """Jobs of one folder on the lab."""
+
+    def __init__(self, lab: Lab, folder: Path):
+        self.lab = lab
+        self.folder = folder
+
+    def job(self, run: str, resources: str = "nodes: 2", more: str = "", name: str = "digits") -> Path:
+        file = self.folder / "job.yaml"
+        file.write_text(f"name: {name}\nrun: {{shell: {json.dumps(run)}}}\nresources: {{{resources}}}\n{more}")
+        return file
+
+    def stoker(self, *words: str, code: int | None = 0, **options):
+        return self.lab.stoker(*words, code=code, **({"cwd": self.folder} | options))
+
+    def submit(self, *words: str, **options) -> str:
+        """Submits job.yaml; the job's id."""
+        return json.loads(self.stoker("submit", "job.yaml", "--json", *words, **options).out)["job"]
+
+    def status(self, run: str = "last") -> dict:
+        (run,) = json.loads(self.stoker("status", run, "--json").out)["runs"]
+        return run
+
+    def wait_for(self, *states: str, run: str = "last") -> dict:
+        def look() -> dict | None:
+            now = self.status(run)
+            return now if now["state"] in states else None
+
+        return wait_until(look, f"run is {' or '.join(states)}")
+
+    @property
+    def run(self) -> Path:
+        return max((self.folder / "runs").iterdir(), key=lambda run: run.stat().st_ctime_ns)
+
+    def log(self, rank: int, attempt: int = 1) -> str:
+        return (self.run / f"attempts/{attempt}/rank-{rank:04}.log").read_text()
+
+    def batch_log(self, attempt: int = 1) -> str:
+        return (self.run / f"attempts/{attempt}/slurm.log").read_text()
+
+    def processes(self, program: str, node: str | None = None, **variables: str) -> list[int]:
+        """Processes of the newest run with this name and these variables in their environment."""
+        wanted = {f"STOKER_RUN_DIR={self.run}"} | {f"{name}={value}" for name, value in variables.items()}
+        if node:
+            wanted.add(f"SLURMD_NODENAME={node}")
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and (entry / "comm").read_text() == f"{program}\n":
+                    has = set((entry / "environ").read_bytes().decode(errors="replace").split("\0"))
+                    if wanted <= has:
+                        found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+
+@pytest.fixture
+def runs(lab: Lab) -> Iterator[Runs]:
+    folder = lab.shared / "project"
+    folder.mkdir()
+    yield Runs(lab, folder)
+
+
+@pytest.fixture
+def wrapper(tmp_path: Path):
+    """wrapper("sbatch", text) puts a program of that name before Slurm's own; gives the PATH."""
+
+    def make(name: str, text: str) -> str:
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/bash\n{text}\n")
+        program.chmod(0o755)
+        return f"{program.parent}:{os.environ['PATH']}"
+
+    return make
+
+
+PLACE = "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE node $NODE_RANK $SLURMD_NODENAME threads $OMP_NUM_THREADS"
+
+
+def test_every_rank_has_its_place_on_two_nodes(runs: Runs):
+    runs.job(PLACE, "nodes: 2, ranks_per_node: 2, cpus_per_rank: 1, time: 5m")
+    said = runs.stoker("submit", "job.yaml").out
+    assert re.fullmatch(
+        textwrap.dedent("""\
+        submitted (\\d+) \\(2 nodes x 2 ranks, 5m\\)
+          run   (runs/\\S+_digits_\\w{4})
+          logs  \\2/attempts/1/rank-0000.log         stoker logs -f last
+          next  stoker status last, stoker wait last, stoker cancel last
+        """),
+        said,
+    )
+    assert runs.stoker("wait", "last").out == f"run {runs.run.name}: done\n"
+    assert [runs.log(rank) for rank in range(4)] == [
+        "0/4 0/2 node 0 n1 threads 1\n",
+        "1/4 1/2 node 0 n1 threads 1\n",
+        "2/4 0/2 node 1 n2 threads 1\n",
+        "3/4 1/2 node 1 n2 threads 1\n",
+    ]
+
+
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_ranks_meet_at_the_address_of_rank_0(runs: Runs, nodes: int):
+    meet = """
+import os, socket
+rank, world, address = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["MASTER_ADDR"]
+port = int(os.environ["MASTER_PORT"])
+if rank == 0:
+    server = socket.socket(); server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind(("", port)); server.listen()
+    print("met", sorted(int(server.accept()[0].recv(9)) for _ in range(world - 1)))
+else:
+    import time
+    for _ in range(200):
+        try: socket.create_connection((address, port)).sendall(str(rank).encode()); break
+        except OSError: time.sleep(0.05)
+"""
+    (runs.folder / "meet.py").write_text(meet)
+    runs.job("python3 meet.py", f"nodes: {nodes}, ranks_per_node: 2, cpus_per_rank: 1")
+    runs.submit()
+    runs.stoker("wait", "last")
+    assert runs.log(0) == f"met {list(range(1, 2 * nodes))}\n"
+
+
+def test_a_run_is_named_by_its_job_too(runs: Runs):
+    runs.job("true", "nodes: 1")
+    job = runs.submit()
+    assert runs.stoker("wait", job).out == f"run {runs.run.name}: done\n"
+    assert runs.status(job)["job"] == job
+
+
+def test_a_queued_run_says_what_it_waits_for_and_can_be_cancelled(runs: Runs):
+    runs.job("true", "nodes: 1", "slurm: {extra: [--hold]}")
+    job = runs.submit()
+    now = runs.status()
+    assert (now["state"], now["job"]) == ("queued", job)
+    assert now["reason"] == "JobHeldUser: it is held: scontrol release lets it go"
+    refused = runs.stoker("resume", "last", code=2).err
+    assert refused == f"run {runs.run.name}: waits in the queue as job {job}\n  try: stoker status {runs.run.name}\n"
+    assert runs.stoker("cancel", "--dry-run").out == f"would end job {job} (queued), run {runs.run.name}\n"
+    assert runs.status()["state"] == "queued"
+    assert runs.stoker("cancel").out == f"asked to end: job {job} (queued), run {runs.run.name}\n"
+    assert runs.stoker("wait", code=1).out == f"run {runs.run.name}: cancelled\n"
+    assert runs.stoker("cancel").out == f"run {runs.run.name}: is over already (cancelled)\n"
+
+
+def test_cancelling_a_running_job_leaves_no_process(runs: Runs):
+    runs.job("sleep 300 & setsid sleep 300 & wait")
+    job = runs.submit()
+    wait_until(lambda: len(runs.processes("sleep")) == 4, "all ranks sleep")
+    now = runs.status()
+    assert (now["state"], now["nodes"]) == ("running", "n[1-2]")
+    runs.stoker("cancel", job)
+    assert runs.stoker("wait", code=None).out == f"run {runs.run.name}: cancelled\n"
+    wait_until(lambda: runs.processes("sleep") == [], "no process is left")
+    runs.lab.wait_for(job, "CANCELLED")
+    assert runs.status()["state"] == "cancelled"
+
+
+def test_scancel_by_hand_is_told_from_an_end_of_its_own(runs: Runs):
+    runs.job("sleep 300")
+    job = runs.submit()
+    runs.wait_for("running")
+    wait_until(lambda: len(runs.processes("sleep")) == 2, "all ranks sleep")
+    runs.lab.run("scancel", job)
+    assert "cancelled" in runs.stoker("wait", code=None).out
+    assert runs.status()["state"] == "cancelled"
+
+
+def test_logs_follow_a_run_from_the_queue_to_its_end(runs: Runs):
+    runs.job("echo first; sleep 1; echo last", "nodes: 1", "slurm: {extra: [--hold]}")
+    job = runs.submit()
+    following = subprocess.Popen(
+        ["stoker", "logs", "-f", "last"], cwd=runs.folder, env=runs.lab.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    runs.lab.run("scontrol", "release", job)
+    out, err = following.communicate(timeout=60)
+    assert out == "[0] first\n[0] last\n"
+    assert f"job {job} is queued" in err
+
+
+def test_the_rank_that_fails_is_named_with_its_node_and_the_run_resumed(runs: Runs):
+    runs.job('[ $(basename $STOKER_ATTEMPT_DIR) = 2 ] || { [ $RANK = 1 ] && exit 7; sleep 300; }; echo attempt $(basename $STOKER_ATTEMPT_DIR)')
+    first = runs.submit()
+    failed = runs.stoker("wait", code=7).out
+    assert re.fullmatch(rf"run {runs.run.name}: failed \(rank 1 \(n2\) left after .*: exit code 7\)\n", failed)
+    said = json.loads(runs.stoker("resume", "last", "--json").out)
+    assert said["attempt"] == 2
+    assert said["job"] != first
+    runs.stoker("wait")
+    assert runs.log(1, attempt=2) == "attempt 2\n"
+    now = runs.status(said["job"])
+    assert (now["state"], now["attempts"]) == ("done", 2)
+
+
+def test_a_killed_process_on_the_second_node_is_named(runs: Runs):
+    runs.job("exec sleep 300")
+    runs.submit()
+    (victim,) = wait_until(lambda: runs.processes("sleep", node="n2"), "the rank on n2 sleeps")
+    wait_until(lambda: runs.processes("sleep", node="n1"), "the rank on n1 sleeps")
+    os.kill(victim, signal.SIGKILL)
+    failed = runs.stoker("wait", code=137).out
+    assert "rank 1 (n2) left after" in failed
+    assert "killed by signal 9 (SIGKILL)" in failed
+    wait_until(lambda: runs.processes("sleep") == [], "no process is left")
+
+
+def test_a_killed_supervisor_of_a_rank_is_named_and_leaves_nothing(runs: Runs):
+    runs.job("sleep 300 & setsid sleep 300 & wait")
+    job = runs.submit()
+    wait_until(lambda: len(runs.processes("sleep")) == 4, "all ranks sleep")
+    both = runs.processes("stoker", node="n2")  # the rank's own, and what stands between it and Slurm
+    (member,) = [pid for pid in both if int(Path(f"/proc/{pid}/stat").read_text().split()[3]) in both]
+    os.kill(member, signal.SIGKILL)
+    failed = runs.stoker("wait", code=1).out
+    assert "rank 1 (n2) was lost" in failed
+    runs.lab.wait_for(job)
+    wait_until(lambda: runs.processes("sleep") == [], "no process is left")
+
+
+def test_a_frozen_node_is_named_within_ten_seconds(runs: Runs):
+    runs.job("sleep 300")
+    runs.submit()
+    wait_until(lambda: len(runs.processes("sleep")) == 2, "all ranks sleep")
+    frozen = [pid for name in ("stoker", "sh", "sleep") for pid in runs.processes(name, node="n2")]
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        wait_until(lambda: "rank 1 (n2) gave no sign for" in runs.batch_log(), "the rank is named", 30)
+        named = time.monotonic() - began
+    finally:
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+    assert named < 11
+    assert "failed (rank 1 (n2) gave no sign for" in runs.stoker("wait", code=1).out
+
+
+def test_usr1_of_the_batch_shell_stops_the_ranks_after_a_checkpoint(runs: Runs):
+    runs.job("trap 'echo saved; kill $!; exit 75' USR1; sleep 300 & wait")
+    job = runs.submit()
+    wait_until(lambda: len(runs.processes("sleep")) == 2, "all ranks sleep")
+    runs.lab.run("scancel", "--batch", "--signal=USR1", job)  # as --signal=B:USR1 does before the time is over
+    assert runs.stoker("wait", code=75).out == f"run {runs.run.name}: stopped (stopped after a checkpoint)\n"
+    assert [runs.log(0), runs.log(1)] == ["saved\n", "saved\n"]
+
+
+def test_a_requeued_job_is_the_next_attempt_of_its_run(runs: Runs):
+    runs.job("[ $(basename $STOKER_ATTEMPT_DIR) = 2 ] || sleep 300; echo attempt $(basename $STOKER_ATTEMPT_DIR)")
+    job = runs.submit()
+    wait_until(lambda: len(runs.processes("sleep")) == 2, "all ranks sleep")
+    runs.lab.run("scontrol", "requeue", job)
+    assert runs.stoker("wait", timeout=120).out == f"run {runs.run.name}: done\n"
+    assert runs.log(1, attempt=2) == "attempt 2\n"
+    now = runs.status()
+    assert (now["job"], now["attempts"]) == (job, 2)
+
+
+def test_what_sbatch_refuses_is_told_with_its_key_and_recorded(runs: Runs):
+    runs.job("true", "nodes: 1", "slurm: {partition: fast}")
+    refused = runs.stoker("submit", "job.yaml", code=2).err
+    assert refused == "sbatch: invalid partition specified: fast; Invalid partition name specified (slurm.partition, job.yaml:4:20)\n"
+    now = runs.status()
+    assert (now["state"], now["reason"]) == ("failed", refused.strip())
+    runs.stoker("resume", "--set", "slurm.partition=cpu")
+    assert runs.stoker("wait").out == f"run {runs.run.name}: done\n"
+
+
+def test_a_submission_killed_after_sbatch_loses_no_job(runs: Runs, wrapper):
+    path = wrapper("sbatch", f'PATH="{os.environ["PATH"]}"; sbatch "$@" >/dev/null; kill -9 $PPID')
+    runs.job("echo ran")
+    killed = runs.stoker("submit", "job.yaml", code=-9, env={"PATH": path})
+    assert killed.out == ""
+    assert re.fullmatch(r"\d+", runs.status()["job"] or "")
+    assert runs.stoker("wait").out == f"run {runs.run.name}: done\n"
+    assert runs.log(0) == "ran\n"
+
+
+def test_a_job_that_ends_before_its_ranks_points_to_its_log(runs: Runs):
+    (runs.folder / "work").mkdir()
+    runs.job("true", "nodes: 1", "working_directory: work\nslurm: {extra: [--hold]}")
+    job = runs.submit()
+    (runs.folder / "work").rmdir()
+    runs.lab.run("scontrol", "release", job)
+    said = runs.stoker("wait", code=1).out
+    assert said == (
+        f"run {runs.run.name}: failed (job {job} ended before a rank started: its log is slurm.log in the attempt's folder)\n"
+    ) or re.fullmatch(rf"run {runs.run.name}: failed \(job {job} ended with exit code 1 before .*\)\n", said)
+    assert "working_directory: " in runs.batch_log()
+    assert "working_directory: " in runs.stoker("logs").out
+
+
+HOSTILE = """we"ird $(touch pwned) `touch pwned` 'é' %j #x;touch pwned"""
+
+
+def test_no_name_reaches_a_shell(runs: Runs):
+    runs.folder = runs.folder / HOSTILE
+    runs.folder.mkdir()
+    variable = json.dumps(HOSTILE + "\n#SBATCH --nodes=4\ntouch pwned")
+    runs.job(
+        'echo "$NOTE"; pwd', "nodes: 1", f"environment: {{variables: {{NOTE: {variable}}}}}\nslurm: {{extra: ['--mcs-label=a\"b$(touch pwned)']}}"
+    )
+    runs.stoker("submit", "job.yaml", "--set", "slurm.extra=--nice=1")
+    runs.stoker("wait")
+    assert runs.log(0) == f"{HOSTILE}\n#SBATCH --nodes=4\ntouch pwned\n{runs.folder}\n"
+    assert runs.batch_log() != ""
+    assert list(runs.lab.shared.rglob("pwned")) == []
+
+
+def test_a_job_in_a_job_inherits_nothing_of_it(runs: Runs):
+    runs.job(PLACE, "nodes: 2, ranks_per_node: 1, cpus_per_rank: 2")
+    runs.lab.run(
+        "salloc", "-N1", "-n1", "-w", "n4", "--mem=100", "stoker", "submit", "job.yaml", cwd=runs.folder, env={"SBATCH_TIMELIMIT": "nonsense"}
+    )
+    runs.stoker("wait")
+    assert runs.log(1) == "1/2 0/1 node 1 n2 threads 2\n"
+
+
+def test_run_in_an_allocation_starts_the_ranks_on_all_its_nodes(runs: Runs):
+    runs.job("echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE node $NODE_RANK $SLURMD_NODENAME", "nodes: 4")
+    done = runs.lab.run("salloc", "-N4", "stoker", "run", "job.yaml", cwd=runs.folder)
+    assert sorted(line.removeprefix(f"[{line[1]}] ") for line in done.out.splitlines() if "/4" in line) == [
+        f"{rank}/4 0/1 node {rank} n{rank + 1}" for rank in range(4)
+    ]
+    failing = runs.job("exit $((RANK * 3))", "nodes: 2")
+    assert runs.lab.run("salloc", "-N2", "stoker", "run", failing, cwd=runs.folder, code=None).err.count("rank 1 (n2) left") == 1
+
+
+def controller_of(lab: Lab) -> int:
+    mark = f"SLURM_CONF={lab.env['SLURM_CONF']}\0".encode()
+    pids = subprocess.run(["pgrep", "-x", "slurmctld"], capture_output=True, text=True).stdout.split()
+    (pid,) = [int(pid) for pid in pids if mark in Path(f"/proc/{pid}/environ").read_bytes()]
+    return pid
+
+
+def test_a_frozen_controller_is_told_and_waited_for_no_longer_than_promised(runs: Runs):
+    runs.job("true", "nodes: 1", "slurm: {extra: [--hold]}")
+    job = runs.submit()
+    controller = controller_of(runs.lab)
+    os.kill(controller, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        now = runs.status()
+        assert time.monotonic() - began < 15
+        assert now["state"] == "unknown"
+        assert now["reason"] == f"submitted as job {job}; squeue: no answer within 10 s"
+    finally:
+        os.kill(controller, signal.SIGCONT)
+    assert runs.status()["state"] == "queued"
