@@ -237,9 +237,9 @@ RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
               .scheduler_job = records.scheduler_job,
               .nodes = "",
               .records = records};
-  if (was_interrupted(records) && records.is_cancelled) {
+  if (records.state == State::stopped && records.is_cancelled) {
     run.life = Life::cancelled;
-    run.note = "";
+    if (was_interrupted(records)) run.note = "";
   }
   // The supervisor ends a run whose time is over with exit code 1.
   const bool is_overtime = records.state == State::stopped && records.exit_code == 1;

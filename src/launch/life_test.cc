@@ -61,6 +61,15 @@ TEST(Life, a_run_without_an_ending_ended_as_the_scheduler_says) {
   }
 }
 
+TEST(Life, a_cancelled_run_that_saved_in_time_says_both) {
+  OwnWord word = own(State::stopped, 75);
+  word.records.is_cancelled = true;
+  word.records.reason = "interrupted by SIGTERM, stopped after a checkpoint";
+  const RunLife run = judge_life(word, nothing(Kind::not_asked), kNow);
+  EXPECT_EQ(run.life, Life::cancelled);
+  EXPECT_EQ(run.note, word.records.reason);
+}
+
 TEST(Life, what_slurm_wrote_into_the_log_needs_no_scheduler) {
   OwnWord word = own(State::stopped, 143);
   word.ending = JobState::timeout;

@@ -8,6 +8,7 @@ import subprocess
 import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -250,7 +251,8 @@ def test_a_frozen_node_is_named_within_ten_seconds(runs: Runs):
         named = time.monotonic() - began
     finally:
         for pid in frozen:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # Slurm has ended what stood still
+                os.kill(pid, signal.SIGCONT)
     assert named < 11
     assert "failed (rank 1 (n2) gave no sign for" in runs.stoker("wait", code=1).out
 
@@ -342,7 +344,7 @@ def test_run_in_an_allocation_starts_the_ranks_on_all_its_nodes(runs: Runs):
         f"{rank}/4 0/1 node {rank} n{rank + 1}" for rank in range(4)
     ]
     failing = runs.job("exit $((RANK * 3))", "nodes: 2")
-    assert runs.lab.run("salloc", "-N2", "stoker", "run", failing, cwd=runs.folder, code=None).err.count("rank 1 (n2) left") == 1
+    assert runs.lab.run("salloc", "-w", "n[1-2]", "stoker", "run", failing, cwd=runs.folder, code=None).err.count("rank 1 (n2) left") == 1
 
 
 def controller_of(lab: Lab) -> int:
