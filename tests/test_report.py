@@ -205,6 +205,7 @@ CHECK = """<script>addEventListener('load', () => {
 const f = document.querySelector('iframe');
 setTimeout(() => {const d = f.contentDocument; document.title = JSON.stringify({
 wide: d.documentElement.scrollWidth, room: d.documentElement.clientWidth, charts: d.querySelectorAll('figure').length,
+endings: [...d.querySelectorAll('.tall td.own')].map(e => e.getBoundingClientRect().right),
 hover: (() => {const s = d.querySelector('figure svg'), b = s.getBoundingClientRect();
 s.dispatchEvent(new f.contentWindow.PointerEvent('pointermove', {clientX: b.left + b.width / 2}));
 return d.querySelector('figure output').textContent})()});}, 300)})</script>"""
@@ -239,4 +240,6 @@ def test_in_a_browser_it_has_no_error_and_fits_a_phone(stoker, make):
     seen = json.loads(re.search("<title>(.*?)</title>", done.stdout).group(1).replace("&quot;", '"'))
     assert seen["wide"] == seen["room"] == 390
     assert seen["charts"] > 1
+    assert seen["endings"]
+    assert max(seen["endings"]) <= 390  # no scrolling to read how it ended
     assert re.match(r"step \d+ +training", seen["hover"])

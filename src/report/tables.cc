@@ -153,16 +153,20 @@ std::vector<std::string> run_again(const RunFacts& facts) {
 }
 
 Table attempts_table(const RunFacts& facts) {
-  Table table{
-      "Attempts",
-      "attempts/*/events-*.jsonl",
-      {{"attempt", true}, {"state"}, {"lasted", true}, {"from step", true}, {"how it ended"}, {"began"}},
-      {}};
+  Table table{"Attempts",
+              "attempts/*/events-*.jsonl",
+              {{"attempt", true},
+               {"state"},
+               {"lasted", true},
+               {"from step", true},
+               {"began"},
+               {.name = "how it ended", .is_long = true}},
+              {}};
   for (const AttemptFacts& attempt : facts.attempts) {
     table.rows.push_back({std::to_string(attempt.number), std::string(to_text(attempt.state)),
                           attempt.seconds() > 0 ? seconds_text(attempt.seconds()) : "-",
                           attempt.resume_step ? std::to_string(*attempt.resume_step) : "start",
-                          ending_text(attempt), utc(attempt.started)});
+                          utc(attempt.started), ending_text(attempt)});
   }
   return table;
 }

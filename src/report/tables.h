@@ -20,6 +20,7 @@ struct Fact {
 struct Column {
   std::string name;
   bool is_number = false;  ///< aligned to the right
+  bool is_long = false;    ///< sentences: on a phone a line of its own below the row; only the last column
 };
 
 struct Table {

@@ -25,15 +25,22 @@ std::string section(std::string_view title, std::string_view source, std::string
 /// `summing` rows at the end are set apart.
 std::string table_html(const Table& table, std::size_t summing = 0) {
   if (table.rows.empty()) return "";
-  std::string out = "<div class=\"scroll\"><table><thead><tr>";
-  for (const Column& column : table.columns) out += element("th", column.is_number ? "num" : "", column.name);
-  out += "</tr></thead><tbody>\n";
   constexpr std::size_t kLong = 40;
+  const auto kind_of = [&](std::size_t c, std::size_t length) {
+    const Column& column = table.columns[c];
+    return column.is_number ? "num" : column.is_long ? "wrap own" : length > kLong ? "wrap" : "";
+  };
+  const std::string tall = table.columns.back().is_long ? " class=\"tall\"" : "";
+  std::string out = format("<div class=\"scroll\"><table{}><thead><tr>", tall);
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    out += element("th", kind_of(c, 0), table.columns[c].name);
+  }
+  out += "</tr></thead><tbody>\n";
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     out += r + summing >= table.rows.size() ? "<tr class=\"sum\">" : "<tr>";
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const std::string& cell = table.rows[r][c];
-      out += element("td", table.columns[c].is_number ? "num" : cell.size() > kLong ? "wrap" : "", cell);
+      out += element("td", kind_of(c, cell.size()), cell);
     }
     out += "</tr>\n";
   }

@@ -90,7 +90,10 @@ pre i{font-style:normal;color:var(--soft)}
 footer{border-top:1px solid var(--rule);padding-top:14px;color:var(--soft);font-size:12px;overflow-wrap:anywhere}
 @media(max-width:760px){main{padding:26px 16px 40px}h1{font-size:25px}section{grid-template-columns:minmax(0,1fr)}
 .figures{gap:18px 24px;margin:22px 0 28px}.figures dd{font-size:23px}
-dl.facts{grid-template-columns:minmax(0,1fr)}dl.facts dt{margin-top:7px}th,td{padding-right:14px}}
+dl.facts{grid-template-columns:minmax(0,1fr)}dl.facts dt{margin-top:7px}th,td{padding-right:14px}
+.tall{display:grid;grid-template-columns:repeat(4,max-content) minmax(0,1fr)}.tall :is(thead,tbody,tr){display:contents}
+.tall td,.tall th{white-space:normal}.tall td:not(.own){border-bottom:0;padding-bottom:0}
+.tall .own{grid-column:1/-1}.tall th.own{display:none}.tall td.own{padding-bottom:9px}}
 @media print{:root{color-scheme:light}@page{margin:16mm 14mm}body{font-size:10.5pt}main{padding:0;max-width:none}
 section{break-inside:auto;padding:12px 0 18px}figure,tr,.bars,pre{break-inside:avoid}h2{break-after:avoid}output{display:none}
 .scroll{overflow:visible}}
