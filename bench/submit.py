@@ -38,7 +38,9 @@ def main() -> None:
             script = subprocess.run(
                 [BIN / "stoker", "submit", "job.yaml", "--dry-run"], capture_output=True, text=True, check=True, **place
             ).stdout
-            (Path(folder) / "job.sbatch").write_text(re.sub(r"^#SBATCH --output=.*$", "#SBATCH --output=/dev/null", script, flags=re.M))
+            (Path(folder) / "job.sbatch").write_text(
+                re.sub(r"^#SBATCH --output=.*$", "#SBATCH --output=/dev/null", script, flags=re.M)
+            )
             before = requests(environment)
             pairs = in_turns(
                 lambda: seconds_of([BIN / "stoker", "submit", "job.yaml"], **place),

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import textwrap
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -75,10 +74,10 @@ class Runs:
 
 
 @pytest.fixture
-def runs(lab: Lab) -> Iterator[Runs]:
+def runs(lab: Lab) -> Runs:
     folder = lab.shared / "project"
     folder.mkdir()
-    yield Runs(lab, folder)
+    return Runs(lab, folder)
 
 
 @pytest.fixture
@@ -191,7 +190,12 @@ def test_logs_follow_a_run_from_the_queue_to_its_end(runs: Runs):
     runs.job("echo first; sleep 1; echo last", "nodes: 1", "slurm: {extra: [--hold]}")
     job = runs.submit()
     following = subprocess.Popen(
-        ["stoker", "logs", "-f", "last"], cwd=runs.folder, env=runs.lab.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ["stoker", "logs", "-f", "last"],
+        cwd=runs.folder,
+        env=runs.lab.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     runs.lab.run("scontrol", "release", job)
     out, err = following.communicate(timeout=60)
@@ -200,7 +204,9 @@ def test_logs_follow_a_run_from_the_queue_to_its_end(runs: Runs):
 
 
 def test_the_rank_that_fails_is_named_with_its_node_and_the_run_resumed(runs: Runs):
-    runs.job('[ $(basename $STOKER_ATTEMPT_DIR) = 2 ] || { [ $RANK = 1 ] && exit 7; sleep 300; }; echo attempt $(basename $STOKER_ATTEMPT_DIR)')
+    runs.job(
+        "[ $(basename $STOKER_ATTEMPT_DIR) = 2 ] || { [ $RANK = 1 ] && exit 7; sleep 300; }; echo attempt $(basename $STOKER_ATTEMPT_DIR)"
+    )
     first = runs.submit()
     failed = runs.stoker("wait", code=7).out
     assert re.fullmatch(rf"run {runs.run.name}: failed \(rank 1 \(n2\) left after .*: exit code 7\)\n", failed)
@@ -280,7 +286,10 @@ def test_a_requeued_job_is_the_next_attempt_of_its_run(runs: Runs):
 def test_what_sbatch_refuses_is_told_with_its_key_and_recorded(runs: Runs):
     runs.job("true", "nodes: 1", "slurm: {partition: fast}")
     refused = runs.stoker("submit", "job.yaml", code=2).err
-    assert refused == "sbatch: invalid partition specified: fast; Invalid partition name specified (slurm.partition, job.yaml:4:20)\n"
+    assert (
+        refused
+        == "sbatch: invalid partition specified: fast; Invalid partition name specified (slurm.partition, job.yaml:4:20)\n"
+    )
     now = runs.status()
     assert (now["state"], now["reason"]) == ("failed", refused.strip())
     runs.stoker("resume", "--set", "slurm.partition=cpu")
@@ -319,7 +328,9 @@ def test_no_name_reaches_a_shell(runs: Runs):
     runs.folder.mkdir()
     variable = json.dumps(HOSTILE + "\n#SBATCH --nodes=4\ntouch pwned")
     runs.job(
-        'echo "$NOTE"; pwd', "nodes: 1", f"environment: {{variables: {{NOTE: {variable}}}}}\nslurm: {{extra: ['--mcs-label=a\"b$(touch pwned)']}}"
+        'echo "$NOTE"; pwd',
+        "nodes: 1",
+        f"environment: {{variables: {{NOTE: {variable}}}}}\nslurm: {{extra: ['--mcs-label=a\"b$(touch pwned)']}}",
     )
     runs.stoker("submit", "job.yaml", "--set", "slurm.extra=--nice=1")
     runs.stoker("wait")
@@ -331,7 +342,17 @@ def test_no_name_reaches_a_shell(runs: Runs):
 def test_a_job_in_a_job_inherits_nothing_of_it(runs: Runs):
     runs.job(PLACE, "nodes: 2, ranks_per_node: 1, cpus_per_rank: 2")
     runs.lab.run(
-        "salloc", "-N1", "-n1", "-w", "n4", "--mem=100", "stoker", "submit", "job.yaml", cwd=runs.folder, env={"SBATCH_TIMELIMIT": "nonsense"}
+        "salloc",
+        "-N1",
+        "-n1",
+        "-w",
+        "n4",
+        "--mem=100",
+        "stoker",
+        "submit",
+        "job.yaml",
+        cwd=runs.folder,
+        env={"SBATCH_TIMELIMIT": "nonsense"},
     )
     runs.stoker("wait")
     assert runs.log(1) == "1/2 0/1 node 1 n2 threads 2\n"
@@ -344,7 +365,12 @@ def test_run_in_an_allocation_starts_the_ranks_on_all_its_nodes(runs: Runs):
         f"{rank}/4 0/1 node {rank} n{rank + 1}" for rank in range(4)
     ]
     failing = runs.job("exit $((RANK * 3))", "nodes: 2")
-    assert runs.lab.run("salloc", "-w", "n[1-2]", "stoker", "run", failing, cwd=runs.folder, code=None).err.count("rank 1 (n2) left") == 1
+    assert (
+        runs.lab.run("salloc", "-w", "n[1-2]", "stoker", "run", failing, cwd=runs.folder, code=None).err.count(
+            "rank 1 (n2) left"
+        )
+        == 1
+    )
 
 
 def controller_of(lab: Lab) -> int:

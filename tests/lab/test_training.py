@@ -58,7 +58,9 @@ def weights(run: Path) -> dict[str, bytes]:
         for name, entry in json.loads(data[8 : 8 + length]).items():
             if name != "__metadata__":
                 begin, end = entry["data_offsets"]
-                found[f"{last.name}/{file.parent.name}/{file.name}/{name}"] = data[8 + length + begin : 8 + length + end]
+                found[f"{last.name}/{file.parent.name}/{file.name}/{name}"] = data[
+                    8 + length + begin : 8 + length + end
+                ]
     assert found
     return found
 
@@ -67,9 +69,10 @@ def process_of_rank(run: Path, rank: int) -> int | None:
     wanted = {f"RANK={rank}", f"STOKER_RUN_DIR={run}"}
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and (entry / "comm").read_text() == "stoker-train\n":
-                if wanted <= set((entry / "environ").read_bytes().decode(errors="replace").split("\0")):
-                    return int(entry.name)
+            if not entry.name.isdigit() or (entry / "comm").read_text() != "stoker-train\n":
+                continue
+            if wanted <= set((entry / "environ").read_bytes().decode(errors="replace").split("\0")):
+                return int(entry.name)
         except OSError:
             continue
     return None
@@ -124,5 +127,7 @@ def test_a_script_of_one_s_own_trains_on_two_nodes(lab: Lab, project: Path):
     run = Path(json.loads(lab.stoker("submit", "job.yaml", "--json", cwd=project).out)["folder"])
     assert wait(lab, project, run) == f"run {run.name}: done\n"
     assert "epoch 1: loss" in (run / "attempts/1/rank-0000.log").read_text()
-    ended = [line for line in (run / "attempts/1/events-node-0000.jsonl").read_text().splitlines() if "rank_ended" in line]
+    ended = [
+        line for line in (run / "attempts/1/events-node-0000.jsonl").read_text().splitlines() if "rank_ended" in line
+    ]
     assert sorted(json.loads(line)["host"] for line in ended) == ["n1", "n2"]
