@@ -78,7 +78,7 @@ def bench(name: str, dataset: Path) -> tuple[float, float]:
 
 
 def peer(python: str | Path, program: str, images: Path) -> tuple[float, float]:
-    done = subprocess.run([python, "-c", program, images], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([python, "-c", program, images], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
     rate, cpu = done.stdout.split()[-2:]

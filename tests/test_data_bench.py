@@ -75,9 +75,7 @@ def nothing(path): return 7
     assert found["setting"].split("(")[0] in ("torch.utils.data.DataLoader", "stoker.DataLoader")
 
     wrong = stoker("data", "bench", "x", "--python", "mydata:nothing", *options, env=environment, code=2)
-    said = (
-        "data bench: mydata:nothing: stoker.bench: mydata:nothing returned a int, expected a map-style dataset"
-    )
+    said = "data bench: mydata:nothing: stoker.bench: mydata:nothing returned a int, expected a map-style dataset"
     assert wrong.err.splitlines()[0].endswith(said)
 
 

@@ -170,9 +170,9 @@ void Canvas::replace() {
 }
 
 Status Canvas::write(const SampleWriter& writer, std::span<std::byte> out) {
-  if (width_ != writer.width() || height_ != writer.height()) {
+  if (width_ != writer.form().width || height_ != writer.form().height) {
     return internal("transform: image of {} x {} pixels where {} x {} were planned", width_, height_,
-                    writer.width(), writer.height());
+                    writer.form().width, writer.form().height);
   }
   return render([&](std::uint32_t y, const SampleRow& row) { writer.write(y, row, out); });
 }

@@ -79,22 +79,21 @@ void put_weight(std::int32_t* pair, std::size_t apart, std::uint32_t which, std:
 
 }  // namespace
 
-void Resizer::make_taps(Filter filter, std::uint32_t from, std::uint32_t to, std::uint32_t begin,
-                        std::uint32_t count, Taps& taps) {
-  taps.taps.resize(count);
+void Resizer::make_taps(Filter filter, const Side& side, Taps& taps) {
+  taps.taps.resize(side.count);
   taps.weights.clear();
-  const double scale = static_cast<double>(from) / to;
+  const double scale = static_cast<double>(side.from) / side.to;
   const double stretch = std::max(scale, 1.0);
   const double support = support_of(filter) * stretch;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const double centre = (begin + i + 0.5) * scale;
+  for (std::uint32_t i = 0; i < side.count; ++i) {
+    const double centre = (side.begin + i + 0.5) * scale;
     if (filter == Filter::nearest) {
-      taps.taps[i] = {std::min(from - 1, static_cast<std::uint32_t>(centre)), 1, taps.weights.size()};
+      taps.taps[i] = {std::min(side.from - 1, static_cast<std::uint32_t>(centre)), 1, taps.weights.size()};
       taps.weights.push_back(1 << kWeightBits);
       continue;
     }
     const auto first = static_cast<std::uint32_t>(std::max(0.0, centre - support + 0.5));
-    const auto last = std::min(from, static_cast<std::uint32_t>(centre + support + 0.5));
+    const auto last = std::min(side.from, static_cast<std::uint32_t>(centre + support + 0.5));
     taps.taps[i] = {first, last - first, taps.weights.size()};
     double sum = 0;
     for (std::uint32_t j = first; j < last; ++j) sum += weight_at(filter, (j - centre + 0.5) / stretch);
@@ -106,8 +105,8 @@ void Resizer::make_taps(Filter filter, std::uint32_t from, std::uint32_t to, std
 void Resizer::start(const Resizing& resizing) {
   resizing_ = resizing;
   const Region& window = resizing.window;
-  make_taps(resizing.filter, resizing.part.width, resizing.width, window.x, window.width, horizontal_);
-  make_taps(resizing.filter, resizing.part.height, resizing.height, window.y, window.height, vertical_);
+  make_taps(resizing.filter, {resizing.part.width, resizing.width, window.x, window.width}, horizontal_);
+  make_taps(resizing.filter, {resizing.part.height, resizing.height, window.y, window.height}, vertical_);
   needed_ = {resizing.part.x + horizontal_.first(), resizing.part.y + vertical_.first(),
              horizontal_.end() - horizontal_.first(), vertical_.end() - vertical_.first()};
   plan_across();

@@ -63,8 +63,14 @@ class Resizer {
     std::uint32_t first() const { return taps.front().first; }
     std::uint32_t end() const { return taps.back().first + taps.back().count; }
   };
-  static void make_taps(Filter filter, std::uint32_t from, std::uint32_t to, std::uint32_t begin,
-                        std::uint32_t count, Taps& taps);
+  // One direction of a resizing: `from` pixels become `to`, of which `count` from `begin` on are wanted.
+  struct Side {
+    std::uint32_t from = 0;
+    std::uint32_t to = 0;
+    std::uint32_t begin = 0;
+    std::uint32_t count = 0;
+  };
+  static void make_taps(Filter filter, const Side& side, Taps& taps);
   void plan_across();
   void plan_down();
   const std::uint8_t* row_to_read(std::uint32_t y, std::vector<std::uint8_t>& copy) const;

@@ -28,20 +28,14 @@ std::uint16_t to_f16(float value) {
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
-SampleWriter::SampleWriter(std::uint32_t width, std::uint32_t height, DType element, Layout layout,
-                           const LevelFormula& formula, const Kernels& kernels)
-    : width_(width),
-      height_(height),
-      element_(element),
-      layout_(layout),
-      formula_(formula),
-      kernels_(kernels) {
+SampleWriter::SampleWriter(const SampleForm& form, const LevelFormula& formula, const Kernels& kernels)
+    : form_(form), formula_(formula), kernels_(kernels) {
   for (std::size_t c = 0; c < 3; ++c) {
     for (std::size_t value = 0; value < 256; ++value) {
       const float unit = static_cast<float>(value) / 255.0f;
       const float level = (unit - formula.mean[c]) / formula.deviation[c];
       levels32_[c][value] = level;
-      levels16_[c][value] = element == DType::bf16 ? to_bf16(level) : to_f16(level);
+      levels16_[c][value] = form.element == DType::bf16 ? to_bf16(level) : to_f16(level);
       levels8_[c][value] = static_cast<std::uint8_t>(value);
     }
   }
@@ -50,16 +44,16 @@ SampleWriter::SampleWriter(std::uint32_t width, std::uint32_t height, DType elem
 
 // Whether the kernel gives what the table has, for every byte and colour.
 bool SampleWriter::kernel_agrees() const {
-  if (element_ == DType::u8) return false;
+  if (form_.element == DType::u8) return false;
   std::array<std::uint8_t, 3 * 256> rgb{};
   for (std::size_t i = 0; i < rgb.size(); ++i) rgb[i] = static_cast<std::uint8_t>(i / 3);
   std::array<std::array<float, 256>, 3> found{};
   const PixelRun run{.planes = {&found[0], &found[1], &found[2]}, .count = 256};
-  if (kernels_.write(element_, rgb.data(), formula_, run) != 256) return false;
-  const bool is_wide = element_ == DType::f32;
+  if (kernels_.write(form_.element, rgb.data(), formula_, run) != 256) return false;
+  const bool is_wide = form_.element == DType::f32;
   for (std::size_t c = 0; c < 3; ++c) {
     const void* expected = is_wide ? static_cast<const void*>(&levels32_[c]) : &levels16_[c];
-    if (std::memcmp(&found[c], expected, 256 * size_of(element_)) != 0) return false;
+    if (std::memcmp(&found[c], expected, 256 * size_of(form_.element)) != 0) return false;
   }
   return true;
 }
@@ -67,33 +61,33 @@ bool SampleWriter::kernel_agrees() const {
 template <typename T>
 void SampleWriter::write_as(const std::array<std::array<T, 256>, 3>& levels, std::uint32_t y,
                             const SampleRow& row, T* out) const {
-  const std::size_t plane = std::size_t{width_} * height_;
-  const bool is_interleaved = layout_ == Layout::nhwc;
+  const std::size_t plane = std::size_t{form_.width} * form_.height;
+  const bool is_interleaved = form_.layout == Layout::nhwc;
   const std::size_t step = is_interleaved ? 3 : 1;
   std::array<T*, 3> begin;  // of the row, per colour
   for (std::size_t c = 0; c < 3; ++c)
     begin[c] =
-        is_interleaved ? out + std::size_t{3} * y * width_ + c : out + c * plane + std::size_t{y} * width_;
+        is_interleaved ? out + std::size_t{3} * y * form_.width + c : out + c * plane + std::size_t{y} * form_.width;
   std::uint32_t done = 0;
   if (has_kernel_) {
-    const std::uint32_t first = row.is_flipped ? width_ - row.first - row.count : row.first;
+    const std::uint32_t first = row.is_flipped ? form_.width - row.first - row.count : row.first;
     PixelRun run{.count = row.count, .is_interleaved = is_interleaved, .is_flipped = row.is_flipped};
     for (std::size_t c = 0; c < 3; ++c) run.planes[c] = begin[c] + step * first;
-    done = static_cast<std::uint32_t>(kernels_.write(element_, row.pixels, formula_, run));
+    done = static_cast<std::uint32_t>(kernels_.write(form_.element, row.pixels, formula_, run));
   }
   for (std::size_t c = 0; c < 3; ++c) {
     const auto place = [&](std::uint32_t x) -> T& {
-      return begin[c][step * (row.is_flipped ? width_ - 1 - x : x)];
+      return begin[c][step * (row.is_flipped ? form_.width - 1 - x : x)];
     };
     const T fill = levels[c][row.fill[c]];
     for (std::uint32_t x = 0; x < row.first; ++x) place(x) = fill;
     for (std::uint32_t i = done; i < row.count; ++i) place(row.first + i) = levels[c][row.pixels[3 * i + c]];
-    for (std::uint32_t x = row.first + row.count; x < width_; ++x) place(x) = fill;
+    for (std::uint32_t x = row.first + row.count; x < form_.width; ++x) place(x) = fill;
   }
 }
 
 void SampleWriter::write(std::uint32_t y, const SampleRow& row, std::span<std::byte> out) const {
-  switch (element_) {
+  switch (form_.element) {
     case DType::f32:
       return write_as(levels32_, y, row, reinterpret_cast<float*>(out.data()));
     case DType::bf16:

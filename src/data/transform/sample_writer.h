@@ -24,17 +24,21 @@ struct SampleRow {
   bool is_flipped = false;
 };
 
+/// How a sample lies in its batch.
+struct SampleForm {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  DType element = DType::f32;
+  Layout layout = Layout::nchw;
+};
+
 class SampleWriter {
  public:
-  /// Values become what `formula` says, each operation rounded to float32. REQUIRES: element is f32, bf16,
-  /// f16 or u8; for u8 the formula is ignored. Other kernels give the same values at another speed.
-  SampleWriter(std::uint32_t width, std::uint32_t height, DType element, Layout layout,
-               const LevelFormula& formula, const Kernels& kernels = best_kernels());
+  /// Values become what `formula` says, each operation rounded to float32. REQUIRES: form.element is f32,
+  /// bf16, f16 or u8; for u8 the formula is ignored. Other kernels give the same values at another speed.
+  SampleWriter(const SampleForm& form, const LevelFormula& formula, const Kernels& kernels = best_kernels());
 
-  std::uint32_t width() const { return width_; }
-  std::uint32_t height() const { return height_; }
-  DType element() const { return element_; }
-  Layout layout() const { return layout_; }
+  const SampleForm& form() const { return form_; }
   /// Whether the SIMD kernel gives every value exactly; if not, a table does the work.
   bool has_kernel() const { return has_kernel_; }
   /// Writes row `y` of the sample. REQUIRES: out holds 3 x width x height elements and is aligned to them.
@@ -46,10 +50,7 @@ class SampleWriter {
   void write_as(const std::array<std::array<T, 256>, 3>& levels, std::uint32_t y, const SampleRow& row,
                 T* out) const;
 
-  std::uint32_t width_;
-  std::uint32_t height_;
-  DType element_;
-  Layout layout_;
+  SampleForm form_;
   LevelFormula formula_;
   const Kernels& kernels_;
   bool has_kernel_ = false;

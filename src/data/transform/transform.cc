@@ -153,13 +153,13 @@ Result<Transform> Transform::create(const TransformOptions& options) {
   }
   return Transform(std::make_unique<const Plan>(
       Plan{std::move(steps),
-           SampleWriter(extent->width, extent->height, options.element, options.layout, normalisation)}));
+           SampleWriter({extent->width, extent->height, options.element, options.layout}, normalisation)}));
 }
 
-std::uint32_t Transform::width() const { return plan_->writer.width(); }
-std::uint32_t Transform::height() const { return plan_->writer.height(); }
-DType Transform::element() const { return plan_->writer.element(); }
-Layout Transform::layout() const { return plan_->writer.layout(); }
+std::uint32_t Transform::width() const { return plan_->writer.form().width; }
+std::uint32_t Transform::height() const { return plan_->writer.form().height; }
+DType Transform::element() const { return plan_->writer.form().element; }
+Layout Transform::layout() const { return plan_->writer.form().layout; }
 std::size_t Transform::elements() const { return std::size_t{3} * width() * height(); }
 std::size_t Transform::bytes() const { return elements() * size_of(element()); }
 

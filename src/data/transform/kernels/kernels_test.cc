@@ -71,8 +71,8 @@ TEST(Kernels, all_write_the_same_values) {
       for (Layout layout : {Layout::nchw, Layout::nhwc}) {
         std::vector<std::byte> expected(std::size_t{3} * width * 2 * size_of(element));
         std::vector<std::byte> found = expected;
-        SampleWriter(width, 2, element, layout, formula, plain_kernels()).write(1, row, expected);
-        SampleWriter(width, 2, element, layout, formula, *best).write(1, row, found);
+        SampleWriter({width, 2, element, layout}, formula, plain_kernels()).write(1, row, expected);
+        SampleWriter({width, 2, element, layout}, formula, *best).write(1, row, found);
         ASSERT_EQ(found, expected) << to_text(element) << " " << width << " " << row.first << " "
                                    << row.count;
       }
@@ -85,7 +85,7 @@ TEST(Kernels, those_with_fused_multiplication_serve_the_usual_normalisations) {
   if (best.name != "AVX2" && best.name != "AVX3") GTEST_SKIP() << "this processor has " << best.name;
   const LevelFormula imagenet{{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
   for (DType element : {DType::f32, DType::bf16, DType::f16}) {
-    EXPECT_TRUE(SampleWriter(224, 224, element, Layout::nchw, imagenet).has_kernel());
+    EXPECT_TRUE(SampleWriter({224, 224, element, Layout::nchw}, imagenet).has_kernel());
   }
 }
 
