@@ -3,13 +3,18 @@
 A page's ```console blocks are run from top to bottom in one folder: lines that begin with "$ " are commands, the lines
 below are what standard output and standard error say together. "…" stands for any text within a line, and alone on a
 line for any lines. A ```yaml block that begins with "# <name>.yaml" is that file. `<!-- setup: a, b -->` anywhere on the
-page names what is in the folder before (tests/test_docs.py). Examples that are not run are ```text or ```sh."""
+page names what is in the folder before (tests/test_docs.py). Examples that are not run are ```text or ```sh.
+
+A ```sh block that begins with "#!/bin/bash" and "# <name>.sh" is that file, too. On a page with `<!-- session: lab -->` all
+commands go to one shell, so that what one exports the next one has (tests/lab/test_lab_page.py), and
+`<!-- until: COMMAND -->` between two blocks waits until that command succeeds."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(console|yaml|sh)\n(.*?)^```$|^<!-- (until): ([^\n]*) -->$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"(?:#!/bin/bash\n)?# ([\w.-]+\.(?:yaml|sh))\n")
 _SETUP = re.compile(r"<!-- setup: ([\w, -]+) -->")
 
 
@@ -26,15 +31,29 @@ class Command:
     line: int
 
 
+@dataclass(frozen=True)
+class Until:
+    command: str
+
+
+def session(page: str) -> str | None:
+    """In what the page is one session, or None."""
+    match = re.search(r"<!-- session: (\w+) -->", page)
+    return match and match[1]
+
+
 def setups(page: str) -> list[str]:
     return [name for match in _SETUP.finditer(page) for name in re.split(r"[, ]+", match[1]) if name]
 
 
-def examples(page: str) -> Iterator[File | Command]:
-    """Files and commands in the order of the page."""
+def examples(page: str) -> Iterator[File | Command | Until]:
+    """Files, commands and waits in the order of the page."""
     for block in _BLOCK.finditer(page):
-        if block[1] == "yaml":
-            if match := re.match(r"# ([\w.-]+\.yaml)\n", block[2]):
+        if block[3]:
+            yield Until(block[4])
+            continue
+        if block[1] in ("yaml", "sh"):
+            if match := _FILE.match(block[2]):
                 yield File(match[1], block[2])
             continue
         line = page.count("\n", 0, block.start()) + 2

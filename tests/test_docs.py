@@ -15,6 +15,7 @@ PAGES_WITH_EXAMPLES = [
     page
     for page in PAGES
     if any(isinstance(e, docs_examples.Command) for e in docs_examples.examples(page.read_text()))
+    and not docs_examples.session(page.read_text())  # those run in tests/lab/test_lab_page.py
 ]
 
 

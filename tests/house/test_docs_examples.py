@@ -2,7 +2,7 @@
 
 import docs_examples
 import pytest
-from docs_examples import Command, File
+from docs_examples import Command, File, Until
 
 PAGE = """\
 # A page
@@ -56,3 +56,33 @@ def test_an_ellipsis_stands_for_any_text(expected, actual, same):
 def test_blessing_replaces_the_output_alone():
     example = list(docs_examples.examples(PAGE))[2]
     assert docs_examples.with_output(PAGE, example, "3\n") == PAGE.replace("0\n```\n```sh", "3\n```\n```sh")
+
+
+SESSION = """\
+<!-- session: lab -->
+```sh
+#!/bin/bash
+# toy.sh
+hostname
+```
+```console
+$ sbatch toy.sh
+Submitted batch job 1
+```
+<!-- until: test -s slurm-1.out -->
+```console
+$ cat slurm-1.out
+n1
+```
+"""
+
+
+def test_a_page_may_be_one_session_with_scripts_and_waits():
+    assert docs_examples.session(SESSION) == "lab"
+    assert docs_examples.session(PAGE) is None
+    assert list(docs_examples.examples(SESSION)) == [
+        File("toy.sh", "#!/bin/bash\n# toy.sh\nhostname\n"),
+        Command("sbatch toy.sh", "Submitted batch job 1\n", 8),
+        Until("test -s slurm-1.out"),
+        Command("cat slurm-1.out", "n1\n", 13),
+    ]

@@ -43,10 +43,15 @@ Result<std::string> node_state(const Lab& lab, std::string_view node) {
 
 bool wait_until_heard(const Lab& lab, std::string_view node) {
   const Deadline deadline = Deadline::after(kHearTime);
+  bool is_resumed = false;
   for (;;) {
     const auto state = node_state(lab, node);
     if (state && is_heard(*state)) return true;
     if (deadline.passed()) return false;
+    // A node that is down is left alone by Slurm for minutes; resuming makes it ask at once.
+    if (state && state->starts_with("down") && !is_resumed) {
+      is_resumed = ask_slurm(lab, {"scontrol", "update", format("NodeName={}", node), "State=RESUME"}).ok();
+    }
     RealClock().sleep(std::chrono::milliseconds(200));
   }
 }

@@ -1,0 +1,108 @@
+"""docs/lab.md: every command of it, one after the other in one shell, says what the page says."""
+
+import fcntl
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import docs_examples
+import pytest
+from conftest import BIN, REPOSITORY
+
+pytestmark = pytest.mark.needs("slurm", "namespaces")
+
+PAGE = REPOSITORY / "docs/lab.md"
+
+
+class Session:
+    """One bash that is given a command at a time; what it says is standard output and standard error together."""
+
+    MARK = "-- said and done"
+
+    def __init__(self, folder: Path, environment: dict[str, str]):
+        self._shell = subprocess.Popen(
+            ["bash", "--noprofile", "--norc"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._code = 0
+
+    def say(self, command: str, timeout: float = 180) -> tuple[str, int]:
+        """What the command says, and its exit code. In braces, because it must not read the commands after it."""
+        script = f"{{ (exit {self._code}); {command}\n}} </dev/null\nprintf '%s %d\\n' '{self.MARK}' $?\n"
+        self._shell.stdin.write(script.encode())
+        self._shell.stdin.flush()
+        said, deadline = b"", time.monotonic() + timeout
+        mark = f"{self.MARK} ".encode()
+        while not (mark in said and said.endswith(b"\n")):
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._shell.stdout], [], [], left)[0]:
+                pytest.fail(f"$ {command}\nnot done after {timeout} s; it said:\n{said.decode()}")
+            piece = os.read(self._shell.stdout.fileno(), 65536)
+            if not piece:
+                pytest.fail(f"$ {command}\nended the shell; it said:\n{said.decode()}")
+            said += piece
+        text, _, code = said.rpartition(mark)
+        self._code = int(code)
+        return text.decode(), self._code
+
+    def close(self) -> None:
+        self._shell.stdin.close()
+        self._shell.stdout.close()
+        self._shell.kill()
+        self._shell.wait()
+
+
+@pytest.fixture
+def session(tmp_path, example_dataset) -> Iterator[Session]:
+    """A shell in a folder with the dataset cifar10-6000, on a machine where nobody else has a lab called lab1."""
+    shutil.copytree(example_dataset, tmp_path / "cifar10-6000")
+    labs = tempfile.mkdtemp(prefix="stoker-page-")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("STOKER_", "SLURM_", "SBATCH_"))}
+    environment |= {"STOKER_LAB_DIR": labs, "PATH": f"{BIN}:{environment['PATH']}"}
+    with open(Path(tempfile.gettempdir()) / "stoker-test-lab1.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        session = Session(tmp_path, environment)
+        yield session
+        session.close()
+        subprocess.run([BIN / "stoker", "lab", "down"], env=environment, capture_output=True, timeout=60)
+    shutil.rmtree(labs, ignore_errors=True)
+
+
+def wait_until(session: Session, command: str) -> None:
+    deadline = time.monotonic() + 120
+    while session.say(command)[1] != 0:
+        if time.monotonic() > deadline:
+            pytest.fail(f"{command}: not so after 120 s")
+        time.sleep(0.1)
+
+
+def test_the_page_says_what_the_commands_say(session, tmp_path):
+    text = blessed = PAGE.read_text()
+    assert docs_examples.session(text) == "lab"
+    wrong = []
+    for example in docs_examples.examples(text):
+        if isinstance(example, docs_examples.File):
+            (tmp_path / example.name).write_text(example.text)
+        elif isinstance(example, docs_examples.Until):
+            wait_until(session, example.command)
+        else:
+            said, _ = session.say(example.command)
+            if not docs_examples.matches(example.expected, said):
+                wrong.append(
+                    f"docs/lab.md:{example.line}: $ {example.command}\nthe page says:\n{example.expected}\nthe command says:\n{said}"
+                )
+                if os.environ.get("STOKER_BLESS") and "…" not in example.expected:
+                    blessed = docs_examples.with_output(blessed, example, said)
+    if blessed != text:
+        PAGE.write_text(blessed)
+    assert not wrong, "\n\n".join(wrong)
