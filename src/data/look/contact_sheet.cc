@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/encode.h"
 #include "data/look/thumbnail.h"
 #include "format/shard_source.h"
 
@@ -29,42 +30,7 @@ std::uint64_t hash_of(std::uint64_t seed, std::uint64_t split, std::uint64_t sam
   return x ^ (x >> 31);
 }
 
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    unsigned bits = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      bits = bits << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0);
-    for (std::size_t k = 0; k < 4; ++k)
-      text += i + k > bytes.size() ? '=' : kLetters[bits >> (18 - 6 * k) & 63];
-  }
-  return text;
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : printable(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
+std::string escaped(std::string_view text) { return escape_html(printable(text)); }
 
 constexpr std::string_view kStyle =
     "body{font:14px/1.4 system-ui,sans-serif;margin:16px;color:#222;background:#fff}"
@@ -170,8 +136,8 @@ class Sheet {
     sheet.html += format(
         "<figure><div><img{} alt=\"{}\" src=\"data:image/jpeg;base64,{}\"></div>"
         "<figcaption>{}<br>{}x{}, {}</figcaption></figure>\n",
-        is_small ? " class=\"small\"" : "", key, base64(picture->jpeg), key, picture->width, picture->height,
-        rounded({image.length}));
+        is_small ? " class=\"small\"" : "", key, base64(std::as_bytes(std::span(picture->jpeg))), key,
+        picture->width, picture->height, rounded({image.length}));
     return {};
   }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/bytes.h"
+#include "base/encode.h"
 #include "base/text.h"
 #include "report/html/markup.h"
 #include "report/tables.h"
@@ -150,7 +151,7 @@ void add_grid(std::string& svg, const Chart& chart, const Axis& x, const Axis& y
     const double part = x.part(tick);
     const char* anchor = part < 0.04 ? "start" : part > 0.93 ? "end" : "middle";
     svg += format("<text class=\"tick\" x=\"{:.2f}%\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", 100 * part,
-                  kTop + chart.height + 16, anchor, escape(label(tick, chart.x_unit)));
+                  kTop + chart.height + 16, anchor, escape_html(label(tick, chart.x_unit)));
   }
   if (chart.limit > 0 && chart.limit <= y.high) {
     const double at = down(chart, y, chart.limit);
@@ -162,7 +163,7 @@ void add_grid(std::string& svg, const Chart& chart, const Axis& x, const Axis& y
 void add_labels(std::string& svg, const Chart& chart, const Axis& y) {
   for (double tick : y.ticks) {
     svg += format("<text class=\"tick\" x=\"0\" y=\"{:.1f}\">{}</text>", down(chart, y, tick) - 4,
-                  escape(label(tick, chart.y_unit)));
+                  escape_html(label(tick, chart.y_unit)));
   }
 }
 
@@ -173,7 +174,8 @@ void add_marks(std::string& svg, const Chart& chart, const Axis& x) {
     svg += format("<line class=\"mark\" x1=\"{:.2f}%\" x2=\"{:.2f}%\" y1=\"{}\" y2=\"{}\"/>", 100 * part,
                   100 * part, kTop - 4, kTop + chart.height);
     svg += format("<text class=\"mark\" x=\"{:.2f}%\" y=\"{}\" dx=\"{}\" text-anchor=\"{}\">{}</text>",
-                  100 * part, kTop - 7, part > 0.7 ? 4 : -4, part > 0.7 ? "end" : "start", escape(mark.text));
+                  100 * part, kTop - 7, part > 0.7 ? 4 : -4, part > 0.7 ? "end" : "start",
+                  escape_html(mark.text));
   }
 }
 
@@ -268,10 +270,10 @@ std::string draw(const Chart& chart) {
   std::string legend;
   for (const Line& line : chart.lines) {
     if (!line.is_faint)
-      legend += format(" <span class=\"key {}\">{}</span>", line.css_class, escape(line.name));
+      legend += format(" <span class=\"key {}\">{}</span>", line.css_class, escape_html(line.name));
   }
   std::string svg = format("<svg role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"{}\">",
-                           escape(chart.title), kTop + chart.height + kBottom);
+                           escape_html(chart.title), kTop + chart.height + kBottom);
   add_grid(svg, chart, x, y);
   add_marks(svg, chart, x);
   add_lines(svg, chart, x, y);
@@ -282,8 +284,8 @@ std::string draw(const Chart& chart) {
       "<figure data-chart=\"{}\"><figcaption><b>{}</b>{}<output></output></figcaption>{}<p "
       "class=\"source\">{}</p>"
       "</figure>\n",
-      escape(hover_data(chart, x)), escape(chart.title), legend, svg,
-      escape(format("over {}, from {}", chart.x_name == "step" ? "steps" : chart.x_name, chart.source)));
+      escape_html(hover_data(chart, x)), escape_html(chart.title), legend, svg,
+      escape_html(format("over {}, from {}", chart.x_name == "step" ? "steps" : chart.x_name, chart.source)));
 }
 
 std::string draw_bar(const RankTime& time, double longest_s) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/encode.h"
 #include "report/html/markup.h"
 
 namespace stoker::report::html {
@@ -86,7 +87,7 @@ TEST(Markup, policy_hash_is_base64_of_sha256) {
 }
 
 TEST(Markup, escapes_what_html_reads) {
-  EXPECT_EQ(escape("<a href='\"&\">"), "&lt;a href=&#39;&quot;&amp;&quot;&gt;");
+  EXPECT_EQ(escape_html("<a href='\"&\">"), "&lt;a href=&#39;&quot;&amp;&quot;&gt;");
 }
 
 }  // namespace

@@ -1,14 +1,11 @@
-// Text on its way into HTML. Everything that comes from outside passes through `escape`. Thread-safe: no
-// state.
+// Text on its way into HTML. Everything that comes from outside passes through `escape_html` of base/encode.h.
+// Thread-safe: no state.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 namespace stoker::report::html {
-
-/// For element content and for attributes in double or single quotes.
-std::string escape(std::string_view text);
 
 /// "<name class='...'>escaped</name>"; no class attribute when it is empty.
 std::string element(std::string_view name, std::string_view css_class, std::string_view text);

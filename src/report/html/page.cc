@@ -1,3 +1,4 @@
+#include "base/encode.h"
 #include "base/time.h"
 #include "base/version.h"
 #include "report/html/markup.h"
@@ -19,7 +20,7 @@ std::string head(std::span<const RunFacts> runs) {
       "'{}'\">\n",
       html::policy_hash(html::kStyle), html::policy_hash(html::kScript));
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  out += "<meta name=\"generator\" content=\"stoker " + html::escape(version()) + "\">\n";
+  out += "<meta name=\"generator\" content=\"stoker " + escape_html(version()) + "\">\n";
   out += html::element("title", "", title) + "\n<style>" + std::string(html::kStyle) +
          "</style></head>\n<body>\n";
   return out;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/bytes.h"
+#include "base/encode.h"
 #include "base/time.h"
 #include "report/html/chart.h"
 #include "report/html/markup.h"
@@ -18,7 +19,7 @@ constexpr double kSmallChart = 110;
 std::string section(std::string_view title, std::string_view source, std::string_view body) {
   if (body.empty()) return "";
   std::string out = "<section><div>" + element("h2", "", title);
-  if (!source.empty()) out += "<p class=\"source\">from " + escape(source) + "</p>";
+  if (!source.empty()) out += "<p class=\"source\">from " + escape_html(source) + "</p>";
   return out + "</div><div>" + std::string(body) + "</div></section>\n";
 }
 
@@ -313,7 +314,7 @@ std::string logs_section(const RunFacts& facts) {
   for (const LogTail& tail : facts.logs) {
     body += element("h3", "", format("Rank {}, attempt {}", tail.rank, tail.attempt));
     std::string lines;
-    for (const std::string& line : tail.lines) lines += escape(line) + "\n";
+    for (const std::string& line : tail.lines) lines += escape_html(line) + "\n";
     body += "<pre>" + lines + "</pre>";
   }
   return section("End of the logs", "rank-*.log of the last attempt", body);
@@ -322,8 +323,8 @@ std::string logs_section(const RunFacts& facts) {
 std::string facts_section(const RunFacts& facts) {
   std::string body = "<dl class=\"facts\">";
   for (const Fact& fact : what_ran(facts)) {
-    body += element("dt", "", fact.key) + "<dd>" + escape(fact.value) + element("small", "", fact.source) +
-            "</dd>";
+    body += element("dt", "", fact.key) + "<dd>" + escape_html(fact.value) +
+            element("small", "", fact.source) + "</dd>";
   }
   return section("What ran", "run.json and capsule/", body + "</dl>");
 }
@@ -331,7 +332,7 @@ std::string facts_section(const RunFacts& facts) {
 std::string again_section(const RunFacts& facts) {
   std::string lines;
   for (const std::string& line : run_again(facts)) {
-    lines += (line.starts_with('#') ? element("i", "", line) : escape(line)) + "\n";
+    lines += (line.starts_with('#') ? element("i", "", line) : escape_html(line)) + "\n";
   }
   return section("Run it again", "", "<pre class=\"copy\">" + lines + "</pre>");
 }
