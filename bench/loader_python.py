@@ -1,0 +1,59 @@
+"""What the benches of the Python module share: the module's path, CIFAR-10 packed, and programs run in turns."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from measure import BIN, PYTHON, REPOSITORY
+
+MODULE = BIN.parent / "python"
+# torchvision's wheel is built for the CUDA torch and expects these operators, which nothing here calls.
+IMPORT_TORCHVISION = """
+import torch
+operators = torch.library.Library("torchvision", "FRAGMENT")
+for name in ("nms", "qnms"):
+    operators.define(name + "(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+import torchvision
+"""
+
+
+def build() -> None:
+    subprocess.run([REPOSITORY / "script/build", "stoker", "stoker_python"], check=True, stdout=subprocess.DEVNULL)
+
+
+def environment() -> dict[str, str]:
+    path = os.pathsep.join(filter(None, [str(MODULE), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": path}
+
+
+def run(code: str, *arguments: object) -> list[str]:
+    """The words that a Python program of its own prints."""
+    command = [str(PYTHON), "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment())
+    return done.stdout.split()
+
+
+def can_import(module: str) -> bool:
+    command = [str(PYTHON), "-c", f"import {module}"]
+    return subprocess.run(command, capture_output=True, env=environment()).returncode == 0
+
+
+def cifar10_archive() -> Path:
+    """All of CIFAR-10 where STOKER_TEST_DATA has it, else the shipped tenth."""
+    given = os.environ.get("STOKER_TEST_DATA")
+    whole = Path(given) / "cifar10.tar" if given else None
+    return whole if whole and whole.exists() else REPOSITORY / "examples/cifar10/cifar10-6000.tar"
+
+
+@contextmanager
+def cifar10() -> Iterator[tuple[Path, Path]]:
+    """The folder of images, and the dataset packed from it."""
+    with tempfile.TemporaryDirectory() as folder:
+        images, dataset = Path(folder) / "images", Path(folder) / "packed"
+        images.mkdir()
+        subprocess.run(["tar", "-xf", cifar10_archive(), "-C", images], check=True)
+        subprocess.run([BIN / "stoker", "data", "pack", images, dataset], check=True, capture_output=True)
+        yield images, dataset
