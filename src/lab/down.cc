@@ -21,6 +21,7 @@ namespace stoker::lab {
 namespace {
 
 constexpr auto kEndTime = std::chrono::seconds(10);
+constexpr auto kLockTime = std::chrono::seconds(60);
 
 bool kill_process(pid_t pid) {
   const Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -94,13 +95,8 @@ void remove_remains(const Path& folder) {
   ::rmdir(folder.parent_path().c_str());  // when it was the last lab
 }
 
-}  // namespace
-
-Result<Removed> down(std::string_view name) {
-  RETURN_IF_ERROR(check_name(name));
-  const Path folder = labs_folder() / name;
-  Removed removed;
-  removed.processes = end_helpers(folder);
+// All but the folder.
+Status take_away(const Path& folder, Removed& removed) {
   OK_OR_RETURN(processes, end_members(folder));
   removed.processes += processes;
   for (const std::string& point : mounts_below(folder)) {
@@ -108,8 +104,35 @@ Result<Removed> down(std::string_view name) {
   }
   const std::vector<std::string> namespaces =
       ::geteuid() == 0 ? namespaces_of(folder) : std::vector<std::string>();
-  removed.links = remove_links(links_of(folder));
-  removed.namespaces = remove_namespaces(namespaces);
+  removed.links += remove_links(links_of(folder));
+  removed.namespaces += remove_namespaces(namespaces);
+  return {};
+}
+
+Status take_orphans_away(std::string_view name, Removed& removed) {
+  if (::geteuid() != 0 || orphans_named(name).empty()) return {};
+  // Under the lock no lab makes its links, so that whatever has links has its folder, too, or is an orphan.
+  OK_OR_RETURN(lock, NetworkLock::acquire(Deadline::after(kLockTime)));
+  for (const Path& folder : orphans_named(name)) RETURN_IF_ERROR(take_away(folder, removed));
+  lock.release();
+  return {};
+}
+
+}  // namespace
+
+Result<Removed> remove_orphans(std::string_view name) {
+  Removed removed;
+  RETURN_IF_ERROR(take_orphans_away(name, removed));
+  return removed;
+}
+
+Result<Removed> down(std::string_view name) {
+  RETURN_IF_ERROR(check_name(name));
+  const Path folder = labs_folder() / name;
+  Removed removed;
+  RETURN_IF_ERROR(take_orphans_away(name, removed));
+  removed.processes += end_helpers(folder);
+  RETURN_IF_ERROR(take_away(folder, removed));
   OK_OR_RETURN(is_gone, remove_folder(folder));
   removed.folder = is_gone;
   remove_remains(folder);

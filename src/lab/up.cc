@@ -195,7 +195,10 @@ Result<Lab> up(const Options& options, const Progress& progress) {
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   RETURN_IF_ERROR(claim_labs_folder(labs_folder()));
   const Path folder = labs_folder() / options.name;
-  if (options.mode == Mode::namespaces && !folder_exists(folder)) RETURN_IF_ERROR(check_names_free(folder));
+  if (options.mode == Mode::namespaces && !folder_exists(folder)) {
+    if (auto removed = remove_orphans(options.name); !removed) return std::move(removed).error();
+    RETURN_IF_ERROR(check_names_free(folder));
+  }
   RETURN_IF_ERROR(claim_folder(folder));
   auto lab = make(options, folder, progress);
   if (!lab) {

@@ -24,7 +24,12 @@ struct Removed {
 };
 
 /// Ends everything of that lab, by force: its state is disposable. Needs no lab.json: works on a lab that was
-/// half made, whose folder is partly gone, or that was taken away before (then it removes nothing).
+/// half made, whose folder is partly gone, or that was taken away before (then it removes nothing). What
+/// remove_orphans() removes goes, too.
 Result<Removed> down(std::string_view name);
+
+/// Takes away what is left of labs of that name whose folder is gone, wherever it was: processes, network
+/// namespaces and links that a crash left. Nothing for others than root, who have none.
+Result<Removed> remove_orphans(std::string_view name);
 
 }  // namespace stoker::lab

@@ -1,7 +1,6 @@
 """Counts what of a lab there is on this machine: the test that nothing is left when it is gone."""
 
 import os
-import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,11 @@ class Remains:
 
 
 def _refers_to(process: Path, folder: str) -> bool:
-    """Whether a process has the lab in its environment, arguments, working folder or open files."""
+    """Whether a process has the lab in its environment, arguments, working folder or open files, or guards it."""
+    with suppress(OSError):
+        if (process / "comm").read_text() == "stoker-guard\n":
+            where = f"STOKER_LAB_DIR={os.path.dirname(folder)}\0".encode() in (process / "environ").read_bytes()
+            return where and os.path.basename(folder).encode() in (process / "cmdline").read_bytes().split(b"\0")
     for name in ("environ", "cmdline"):
         with suppress(OSError):
             if f"{folder}/".encode() in (content := (process / name).read_bytes()) or content.startswith(b"stoker lab"):
@@ -59,9 +62,3 @@ def look(folder: Path) -> Remains:
         str(path) for place in (folder.parent, Path("/dev/shm")) if place.exists() for path in place.glob(f"*{name}*")
     }
     return Remains(*map(frozenset, (processes, mounts, namespaces, links, files)))
-
-
-def guardians() -> set[int]:
-    """Processes that wait for the end of a lab's owner."""
-    listed = subprocess.run(["pgrep", "-x", "stoker-guard"], capture_output=True, text=True).stdout
-    return {int(pid) for pid in listed.split()}

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import needs
@@ -20,8 +21,12 @@ import remains
 from labs import wait_until
 
 pytestmark = pytest.mark.needs("slurm")
-NAMES = {"processes": "up", "namespaces": "un"}
 MODES = ["processes", pytest.param("namespaces", marks=pytest.mark.needs("namespaces"))]
+
+
+def unique(letter: str) -> str:
+    """A lab's name that no other test run on this machine uses."""
+    return f"{letter}{os.getpid()}"
 
 
 @pytest.fixture
@@ -69,7 +74,7 @@ def up_and_down(labs, folder: Path, mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_up_and_down_in_a_row_leave_nothing(labs, place, mode):
     for _ in range(3):
-        up_and_down(labs, place / "labs" / NAMES[mode], mode)
+        up_and_down(labs, place / "labs" / unique("u"), mode)
     assert not (place / "labs").exists()
 
 
@@ -77,12 +82,12 @@ def test_up_and_down_in_a_row_leave_nothing(labs, place, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_up_and_down_twenty_times_leave_nothing(labs, place, mode):
     for _ in range(20):
-        up_and_down(labs, place / "labs" / NAMES[mode], mode)
+        up_and_down(labs, place / "labs" / unique("u"), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_two_at_once_do_not_meet(labs, place, mode):
-    names = [f"{NAMES[mode]}a", f"{NAMES[mode]}b"]
+    names = [unique("a"), unique("b")]
     with ThreadPoolExecutor(2) as threads:
         started = list(
             threads.map(lambda name: labs("up", "--name", name, "--nodes", "2", "--mode", mode, "--json"), names)
@@ -118,52 +123,54 @@ def test_as_an_ordinary_user_in_processes(stoker, place):
         "cwd": place,
         "timeout": 180,
     }
-    folder = place / "labs/ou"
-    stoker("lab", "up", "--name", "ou", "--nodes", "2", code=0, **settings)
+    folder = place / "labs" / unique("u")
+    stoker("lab", "up", "--name", folder.name, "--nodes", "2", code=0, **settings)
     assert json.loads((folder / "lab.json").read_text())["mode"] == "processes"
-    who = stoker("lab", "shell", "--name", "ou", "--", "srun", "-N2", "id", "-u", code=0, **settings)
+    who = stoker("lab", "shell", "--name", folder.name, "--", "srun", "-N2", "id", "-u", code=0, **settings)
     assert who.out.split() == ["33", "33"]
-    stoker("lab", "down", "--name", "ou", code=0, **settings)
+    stoker("lab", "down", "--name", folder.name, code=0, **settings)
     assert not remains.look(folder)
 
 
 def test_a_name_in_use_is_refused(labs, place):
-    labs("up", "--name", "twice", "--nodes", "1", "--mode", "processes", code=0)
-    refused = labs("up", "--name", "twice", "--mode", "processes", code=1)
+    name = unique("u")
+    labs("up", "--name", name, "--nodes", "1", "--mode", "processes", code=0)
+    refused = labs("up", "--name", name, "--mode", "processes", code=1)
     assert refused.err == (
-        f"twice: there is a lab of that name ({place}/labs/twice)\n"
-        "  try: stoker lab down --name twice      (or another: stoker lab up --name other)\n"
+        f"{name}: there is a lab of that name ({place}/labs/{name})\n"
+        f"  try: stoker lab down --name {name}      (or another: stoker lab up --name other)\n"
     )
-    assert '"answering":true' in labs("status", "--name", "twice", "--json", code=0).out  # and it still stands
+    assert '"answering":true' in labs("status", "--name", name, "--json", code=0).out  # and it still stands
 
 
 def test_a_taken_port_is_stepped_over(labs, place):
-    labs("up", "--name", "ports", "--nodes", "1", "--mode", "processes", code=0)
-    first = json.loads((place / "labs/ports/lab.json").read_text())["controller_port"]
-    labs("down", "--name", "ports", code=0)
+    name = unique("u")
+    labs("up", "--name", name, "--nodes", "1", "--mode", "processes", code=0)
+    first = json.loads((place / "labs" / name / "lab.json").read_text())["controller_port"]
+    labs("down", "--name", name, code=0)
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("", first))
         taken.listen()
-        labs("up", "--name", "ports", "--nodes", "1", "--mode", "processes", code=0)
-        assert json.loads((place / "labs/ports/lab.json").read_text())["controller_port"] != first
-        labs("down", "--name", "ports", code=0)
+        labs("up", "--name", name, "--nodes", "1", "--mode", "processes", code=0)
+        assert json.loads((place / "labs" / name / "lab.json").read_text())["controller_port"] != first
+        labs("down", "--name", name, code=0)
 
 
 @pytest.mark.needs("mount")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_full_disk_is_told_and_leaves_nothing(labs, place, mode):
-    labs_folder = place / "labs"
+    labs_folder, name = place / "labs", unique("f")
     labs_folder.mkdir(mode=0o755)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=755", "none", labs_folder], check=True)
     try:
-        refused = labs("up", "--name", "full", "--mode", mode, code=1)
+        refused = labs("up", "--name", name, "--mode", mode, code=1)
         assert refused.err == (
-            f"full: 8.39 MB free in {labs_folder}, needs 33.6 MB\n"
-            "  try: STOKER_LAB_DIR=/path/with/room stoker lab up --name full\n"
+            f"{name}: 8.39 MB free in {labs_folder}, needs 33.6 MB\n"
+            f"  try: STOKER_LAB_DIR=/path/with/room stoker lab up --name {name}\n"
         )
         assert not list(labs_folder.iterdir())
-        assert not remains.look(labs_folder / "full").processes
+        assert not remains.look(labs_folder / name).processes
     finally:
         subprocess.run(["umount", "-l", labs_folder], check=True)
 
@@ -171,18 +178,18 @@ def test_a_full_disk_is_told_and_leaves_nothing(labs, place, mode):
 @pytest.mark.needs("mount")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_disk_that_fills_up_under_a_lab_does_not_keep_it(labs, place, mode):
-    labs_folder = place / "labs"
+    labs_folder, name = place / "labs", unique("f")
     labs_folder.mkdir(mode=0o755)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m,mode=755", "none", labs_folder], check=True)
     try:
-        labs("up", "--name", "fills", "--nodes", "2", "--mode", mode, code=0)
+        labs("up", "--name", name, "--nodes", "2", "--mode", mode, code=0)
         subprocess.run(
-            f"cat /dev/zero > {labs_folder}/fills/shared/big; true", shell=True, stderr=subprocess.DEVNULL, timeout=60
+            f"cat /dev/zero > {labs_folder}/{name}/shared/big; true", shell=True, stderr=subprocess.DEVNULL, timeout=60
         )
         assert os.statvfs(labs_folder).f_bavail == 0
-        labs("down", "--name", "fills", code=0)
+        labs("down", "--name", name, code=0)
         assert not list(labs_folder.iterdir())
-        left = remains.look(labs_folder / "fills")
+        left = remains.look(labs_folder / name)
         assert not left.processes and not left.namespaces and not left.links
     finally:
         subprocess.run(["umount", "-l", labs_folder], check=True)
@@ -191,9 +198,8 @@ def test_a_disk_that_fills_up_under_a_lab_does_not_keep_it(labs, place, mode):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("when", ["later", "while it starts"])
 def test_the_lab_ends_with_a_killed_owner(stoker, place, mode, when):
-    folder = place / "labs" / f"o{mode[0]}"
+    folder = place / "labs" / unique("o")
     owner = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    before = remains.guardians()
     try:
         environment = {"STOKER_LAB_DIR": place / "labs"}
         command = ["lab", "up", "--name", folder.name, "--nodes", "2", "--mode", mode, "--owner", str(owner.pid)]
@@ -202,19 +208,89 @@ def test_the_lab_ends_with_a_killed_owner(stoker, place, mode, when):
             assert starting.wait(timeout=120) == 0, starting.stderr.read()
         else:
             wait_until(lambda: (folder / "etc").exists() or starting.poll() is not None, "the lab is half made")
-        assert remains.guardians() - before
+        assert any("stoker-guard" in process for process in remains.look(folder).processes)
         owner.send_signal(signal.SIGKILL)
         owner.wait()
-        wait_until(lambda: not remains.look(folder) and not remains.guardians() - before, "nothing is left")
+        wait_until(lambda: not remains.look(folder), "nothing is left")
         starting.wait(timeout=60)
     finally:
         owner.kill()
         owner.wait()
 
 
+def kill_all_of(folder: Path) -> None:
+    """As a crash of the machine: all processes of the lab end at once, and none gets to clean up."""
+    for _ in range(100):
+        left = [int(process.split()[0]) for process in remains.look(folder).processes]
+        if not left:
+            return
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    pytest.fail(f"processes of {folder} do not end: {left}")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_down_takes_away_what_a_crash_left(stoker, labs, place, mode):
+    folder = place / "labs" / unique("c")
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as owner:
+        labs("up", "--name", folder.name, "--nodes", "2", "--mode", mode, "--owner", str(owner.pid), code=0)
+        assert any("stoker-guard" in process for process in remains.look(folder).processes)
+        kill_all_of(folder)
+        os.killpg(owner.pid, signal.SIGKILL)
+    left = remains.look(folder)
+    assert left.files and not left.processes
+    assert (len(left.namespaces), len(left.links)) == ((2, 3) if mode == "namespaces" else (0, 0))
+    refused = labs("up", "--name", folder.name, "--mode", mode, code=1)
+    assert refused.err.startswith(f"{folder.name}: there is a lab of that name ({folder})\n  try: stoker lab down ")
+    labs("down", "--name", folder.name, code=0)
+    assert not remains.look(folder)
+
+
+@pytest.mark.needs("namespaces")
+@pytest.mark.parametrize("with_processes", [False, True], ids=["killed", "alive"])
+@pytest.mark.parametrize("place_of", ["same", "other"])
+def test_up_and_down_clean_up_after_a_lab_whose_folder_is_gone(labs, place, with_processes, place_of):
+    folder = place / "labs" / unique("c")
+    elsewhere = {"STOKER_LAB_DIR": place / ("labs" if place_of == "same" else "others")}
+
+    def orphan() -> None:
+        labs("up", "--name", folder.name, "--nodes", "2", code=0)
+        if not with_processes:
+            kill_all_of(folder)
+        shutil.rmtree(folder)
+        left = remains.look(folder)
+        assert len(left.namespaces) == 2 and len(left.links) == 3 and bool(left.processes) == with_processes
+
+    orphan()
+    told = labs("down", "--name", folder.name, "--json", env=elsewhere, code=0)
+    assert (json.loads(told.out)["namespaces"], json.loads(told.out)["folder"]) == (2, False)
+    assert not remains.look(folder)
+    orphan()
+    labs("up", "--name", folder.name, "--nodes", "1", env=elsewhere, code=0)
+    left = remains.look(Path(elsewhere["STOKER_LAB_DIR"], folder.name))
+    assert len(left.namespaces) == 1 and len(left.links) == 2
+    labs("down", "--name", folder.name, env=elsewhere, code=0)
+    assert not remains.look(folder)
+
+
+@pytest.mark.needs("namespaces")
+def test_a_lab_of_that_name_in_another_folder_is_left_alone(labs, place):
+    folder, elsewhere = place / "labs" / unique("c"), {"STOKER_LAB_DIR": place / "others"}
+    labs("up", "--name", folder.name, "--nodes", "1", code=0)
+    refused = labs("up", "--name", folder.name, env=elsewhere, code=1)
+    assert refused.err == (
+        f"{folder.name}: the lab {folder} has that name (--name)\n  try: stoker lab up --name other\n"
+    )
+    nothing = labs("down", "--name", folder.name, env=elsewhere, code=0)
+    assert nothing.out == f"{folder.name}: not there; nothing to take away\n"
+    assert '"answering":true' in labs("status", "--name", folder.name, "--json", code=0).out
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_down_takes_a_half_made_lab_away(stoker, labs, place, mode):
-    folder = place / "labs" / f"h{mode[0]}"
+    folder = place / "labs" / unique("h")
     starting = stoker.start("lab", "up", "--name", folder.name, "--mode", mode, env={"STOKER_LAB_DIR": place / "labs"})
     wait_until(lambda: (folder / "munge").exists() or starting.poll() is not None, "the lab is half made")
     starting.send_signal(signal.SIGKILL)
@@ -225,7 +301,7 @@ def test_down_takes_a_half_made_lab_away(stoker, labs, place, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_down_works_when_the_folder_is_partly_gone_and_twice(labs, place, mode):
-    folder = place / "labs" / f"g{mode[0]}"
+    folder = place / "labs" / unique("g")
     labs("up", "--name", folder.name, "--nodes", "2", "--mode", mode, code=0)
     (folder / "lab.json").unlink()
     shutil.rmtree(folder / "etc")
@@ -237,25 +313,34 @@ def test_down_works_when_the_folder_is_partly_gone_and_twice(labs, place, mode):
 
 
 def test_an_interrupted_start_leaves_nothing(stoker, place):
-    folder = place / "labs/int"
+    folder = place / "labs" / unique("i")
     starting = stoker.start(
-        "lab", "up", "--name", "int", "--mode", "processes", "--nodes", "8", env={"STOKER_LAB_DIR": place / "labs"}
+        "lab",
+        "up",
+        "--name",
+        folder.name,
+        "--mode",
+        "processes",
+        "--nodes",
+        "8",
+        env={"STOKER_LAB_DIR": place / "labs"},
     )
     wait_until(lambda: (folder / "etc").exists() or starting.poll() is not None, "the lab is half made")
     starting.send_signal(signal.SIGINT)
     code = starting.wait(timeout=60)
     if code == 0:  # it was up by then: Ctrl-C came too late
-        stoker("lab", "down", "--name", "int", env={"STOKER_LAB_DIR": place / "labs"}, code=0)
+        stoker("lab", "down", "--name", folder.name, env={"STOKER_LAB_DIR": place / "labs"}, code=0)
     else:
-        assert (code, starting.stderr.read()) == (130, "int: interrupted; nothing of it is left\n")
+        assert (code, starting.stderr.read()) == (130, f"{folder.name}: interrupted; nothing of it is left\n")
     assert not remains.look(folder)
 
 
 def test_a_shell_with_the_labs_environment_survives_down(labs, place):
-    labs("up", "--name", "env", "--nodes", "1", "--mode", "processes", code=0)
-    conf = place / "labs/env/etc/slurm.conf"
+    name = unique("u")
+    labs("up", "--name", name, "--nodes", "1", "--mode", "processes", code=0)
+    conf = place / "labs" / name / "etc/slurm.conf"
     with subprocess.Popen(["sleep", "600"], env=os.environ | {"SLURM_CONF": str(conf)}) as shell:
-        labs("down", "--name", "env", code=0)
+        labs("down", "--name", name, code=0)
         time.sleep(0.1)
         assert shell.poll() is None
         shell.kill()

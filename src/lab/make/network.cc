@@ -33,7 +33,8 @@ bool is_of_lab(std::string_view name, std::string_view lab) {
 }
 
 // The mark on a link, by which another lab of the same name, or a stranger's interface, is told apart.
-std::string mark_of(const Path& lab_folder) { return format("stoker lab {}", lab_folder); }
+constexpr std::string_view kMark = "stoker lab ";
+std::string mark_of(const Path& lab_folder) { return format("{}{}", kMark, lab_folder); }
 
 std::string mark_on(std::string_view link) {
   const auto alias = read_pseudo_file(kLinks / link / "ifalias");
@@ -115,8 +116,8 @@ Status check_names_free(const Path& lab_folder) {
     if (mark == mark_of(lab_folder)) {
       return exists("{}: parts of a lab of that name are left", lab).cure("stoker lab down --name {}", lab);
     }
-    const std::string whose = mark.starts_with("stoker lab ")
-                                  ? format("the lab {}", printable(mark.substr(11)))
+    const std::string whose = mark.starts_with(kMark)
+                                  ? format("the lab {}", printable(mark.substr(kMark.size())))
                                   : "a network interface";
     return exists("{}: {} has that name (--name)", lab, whose).cure("stoker lab up --name other");
   }
@@ -125,6 +126,25 @@ Status check_names_free(const Path& lab_folder) {
         .cure("stoker lab down --name {}", lab);
   }
   return {};
+}
+
+std::vector<Path> orphans_named(std::string_view name) {
+  std::vector<Path> orphans;
+  const auto links = list_directory(kLinks);
+  if (!links) return orphans;
+  for (const std::string& link : *links) {
+    if (link != name && !is_of_lab(link, name)) continue;
+    const std::string mark = mark_on(link);
+    if (!mark.starts_with(kMark)) continue;
+    const Path folder = mark.substr(kMark.size());
+    const auto has_namespace = [&](const std::string& cable) {
+      return cable == name || path_exists(kNamespaces / cable);
+    };
+    const bool is_orphan = folder.filename() == name && !path_exists(folder) &&
+                           std::ranges::all_of(links_of(folder), has_namespace);
+    if (is_orphan && std::ranges::find(orphans, folder) == orphans.end()) orphans.push_back(folder);
+  }
+  return orphans;
 }
 
 Status make_network(const Lab& lab) {

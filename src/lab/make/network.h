@@ -33,6 +33,10 @@ Result<std::string> free_subnet();
 Status check_namespaces();
 /// Exists when an interface or a network namespace is there that a lab in that folder would make.
 Status check_names_free(const Path& lab_folder);
+/// The folders of labs of that name that are gone while their links are still here: after a crash, or after
+/// somebody deleted the folder. Not among them: labs of another container, whose namespaces are not in our
+/// /run/netns.
+std::vector<Path> orphans_named(std::string_view name);
 
 /// Makes bridge, namespaces and cables, all up and addressed.
 Status make_network(const Lab& lab);
