@@ -1,5 +1,5 @@
-// A file that is written once, front to back, in whole hash blocks, and knows their hashes afterwards.
-// Thread-compatible.
+// A file that is written once, front to back, and knows the hashes of its blocks afterwards. Small pieces are
+// gathered; all is hashed and written while it is in the core's own cache. Thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "format/manifest.h"
 #include "format/tar.h"
@@ -20,21 +21,23 @@ class BlockFile final : public formats::ByteSink {
   static Result<BlockFile> create(const Path& path);
 
   Status write(std::span<const std::byte> data) override;
-  /// Writes what is left, syncs and closes. Nothing may be written after it.
+  /// Writes the rest, syncs and closes. Nothing may be written after it.
   Status finish();
 
+  /// After finish():
   std::uint64_t bytes() const { return bytes_; }
-  /// SHA-256 of each 4 MiB; complete after finish().
   const std::vector<Digest>& blocks() const { return blocks_; }
 
  private:
   explicit BlockFile(File file);
   Status flush();
+  Status put(std::span<const std::byte> data);
 
   File file_;
   std::vector<std::byte> buffer_;
-  std::vector<Digest> blocks_;
+  Sha256 hash_;  // of the block at hand
   std::uint64_t bytes_ = 0;
+  std::vector<Digest> blocks_;
 };
 
 }  // namespace stoker::data

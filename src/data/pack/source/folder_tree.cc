@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <dirent.h>
 #include <fcntl.h>
+#include <functional>
+#include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,35 @@ constexpr std::uint64_t kPathLimit = 4096;
 
 std::int64_t modified_ns(const struct stat& info) {
   return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+// The folders that a thread has opened files in. A file is then found by its name alone, not by a walk from
+// the root. Folders that do not fit, or that cannot be opened, are walked to.
+class OpenFolders {
+ public:
+  /// Forgets those of another tree.
+  void serve(std::uint64_t tree) {
+    if (tree_ == tree) return;
+    folders_.clear();
+    tree_ = tree;
+  }
+  /// The descriptor of `folder`, or -1. `open` makes it when the folder is new.
+  template <typename Open>
+  int find(std::string_view folder, Open open) {
+    constexpr std::size_t kMost = 32;  // of the 1024 descriptors that a process usually may have
+    if (const auto found = folders_.find(folder); found != folders_.end()) return found->second.get();
+    if (folders_.size() >= kMost) return -1;
+    return folders_.emplace(std::string(folder), open()).first->second.get();
+  }
+
+ private:
+  std::uint64_t tree_ = 0;
+  std::map<std::string, Fd, std::less<>> folders_;
+};
+
+std::uint64_t next_tree() {
+  static std::atomic<std::uint64_t> trees{0};
+  return ++trees;
 }
 
 // Reads files below a folder; what it lists is up to the class that inherits.
@@ -70,20 +101,25 @@ class DiskTree : public SourceTree {
 
  private:
   Result<Fd> open(std::string_view folder, const SourceFile& file) const {
-    thread_local std::string path;  // kept from file to file
-    path = root_;
-    for (const std::string_view part : {folder, std::string_view(file.name)}) {
-      if (!path.empty() && path.back() != '/' && !part.empty()) path += '/';
-      path += part;
-    }
+    thread_local OpenFolders folders;
+    constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
+    folders.serve(number_);
+    const int at = folders.find(folder, [&] {
+      pace_->take();
+      const std::string path = full(folder);
+      return Fd(::open(path.empty() ? "." : path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    });
     pace_->take();
-    Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    Fd fd(at >= 0 ? ::openat(at, file.name.c_str(), kFlags)
+                  : ::open(full(child(folder, file.name)).c_str(), kFlags));
     if (fd) return fd;
-    if (errno == ENOENT) {
-      return unavailable("{}: vanished while it was packed", printable(path))
+    const int error = errno;
+    const std::string path = shown(child(folder, file.name));
+    if (error == ENOENT) {
+      return unavailable("{}: vanished while it was packed", path)
           .cure("the same command again, once nothing removes files there");
     }
-    return posix_error(printable(path), errno);
+    return posix_error(path, error);
   }
 
   Status changed(std::string_view folder, const SourceFile& file) const {
@@ -93,6 +129,7 @@ class DiskTree : public SourceTree {
   }
 
   std::string root_;
+  std::uint64_t number_ = next_tree();
   // Shared by the trees and listings of one packing: the limit holds for all of them together.
   std::shared_ptr<Pace> pace_;
 };
