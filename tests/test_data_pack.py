@@ -414,6 +414,8 @@ def test_json_is_one_value_also_on_error(stoker, photos):
         "samples": 200,
         "classes": 2,
         "shards": 2,
+        "format": "tar",
+        "why_this_format": "",
         "splits": [{"name": "all", "samples": 200, "shards": 2, "why_so_many_shards": "as --shards says"}],
         "files_left_out": 0,
         "left_out": {},

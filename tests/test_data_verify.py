@@ -94,7 +94,7 @@ def test_info_shows_splits_classes_and_images(stoker, dataset):
     assert lines[2].split()[:2] == ["train", "5"]
     assert lines[3].split()[:2] == ["test", "1"]
     assert lines[4:] == [
-        "files    jpg",
+        "files    jpg in tar",
         "classes  10: airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck",
         "images   6 000, 32x32",
     ]

@@ -311,7 +311,8 @@ Schema read_schema(Fields& fields, const Json& json) {
     if (!name.is_string()) return fields.fail(at, "is not text");
     schema.classes.push_back(name.get<std::string>());
   });
-  if (schema.container != "tar") fields.fail("schema.container", "is not 'tar'");
+  if (schema.container != "tar" && schema.container != "tfrecord")
+    fields.fail("schema.container", "is neither 'tar' nor 'tfrecord'");
   return schema;
 }
 

@@ -52,7 +52,7 @@ void print(const Path& dataset, const formats::Manifest& manifest, Output& out) 
   const formats::Schema& schema = manifest.schema;
   std::vector<std::string> files;
   for (const formats::ComponentInfo& component : schema.components) files.push_back(component.name);
-  out.line("files    {}", first_few(files));
+  out.line("files    {} in {}", first_few(files), schema.container);
   if (!schema.classes.empty()) {
     out.line("classes  {}: {}", grouped(schema.classes.size()), first_few(schema.classes));
   } else {
@@ -81,6 +81,7 @@ std::string to_json(const Path& dataset, const formats::Manifest& manifest) {
                              {"shards", manifest.shard_count()},
                              {"bytes", manifest.bytes()},
                              {"splits", splits},
+                             {"format", manifest.schema.container},
                              {"components", components},
                              {"has_labels", manifest.schema.has_labels},
                              {"classes", manifest.schema.classes},

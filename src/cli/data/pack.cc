@@ -23,6 +23,7 @@ struct Options {
   std::string check = "scan";
   std::string labels = "index";
   std::string jpeg = "keep";
+  std::string format = "tar";
   std::string most_left_out = "1%";
   std::string split;
   std::string readers;
@@ -126,11 +127,13 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   constexpr std::array<std::string_view, 2> kChecks = {"scan", "decode"};
   constexpr std::array<std::string_view, 3> kLabels = {"index", "cls", "json"};
   constexpr std::array<std::string_view, 3> kJpeg = {"keep", "baseline", "restart"};
+  constexpr std::array<std::string_view, 3> kFormats = {"auto", "tar", "tfrecord"};
   OK_OR_RETURN(source, to_source_options(o));
   OK_OR_RETURN(order, choice("--order", o.order, kOrders));
   OK_OR_RETURN(check, choice("--check", o.check, kChecks));
   OK_OR_RETURN(labels, choice("--labels", o.labels, kLabels));
   OK_OR_RETURN(jpeg, choice("--jpeg", o.jpeg, kJpeg));
+  OK_OR_RETURN(shard_format, choice("--format", o.format, kFormats));
   OK_OR_RETURN(most, most_left_out(o.most_left_out));
   OK_OR_RETURN(wanted, parse_readers("data pack", o.readers));
   OK_OR_RETURN(part, part_of(o.part));
@@ -144,6 +147,7 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
                            .check = static_cast<data::ImageCheck>(check),
                            .labels = static_cast<data::LabelMembers>(labels),
                            .jpeg = static_cast<data::JpegMode>(jpeg),
+                           .format = static_cast<data::ShardFormat>(shard_format),
                            .sizing = {.shards = o.shards,
                                       .shard_size = o.shard_size,
                                       .readers = wanted,
@@ -171,6 +175,7 @@ void print_plan(const data::PackPlan& plan, Output& out) {
   what += format(", {}", rounded({source.bytes}));
   if (plan.sizing.size() == 1) {
     out.line("{} → {}", what, shards_text(plan.sizing[0]));
+    if (!plan.why_container.empty()) out.line("  {}", plan.why_container);
     return;
   }
   out.line("{}", what);
@@ -180,6 +185,7 @@ void print_plan(const data::PackPlan& plan, Output& out) {
     out.line("  {:<{}}  {} → {}", source.splits[i], widest, plural(plan.sizing[i].files, "file", "files"),
              shards_text(plan.sizing[i]));
   }
+  if (!plan.why_container.empty()) out.line("  {}", plan.why_container);
 }
 
 void print_summary(const data::PackPlan& plan, const data::PackSummary& summary, Output& out) {
@@ -222,6 +228,8 @@ std::string to_json(const data::PackPlan& plan, const data::PackSummary& summary
                                        {"classes", manifest.schema.classes.size()},
                                        {"shards", manifest.shard_count()},
                                        {"bytes", manifest.bytes()},
+                                       {"format", manifest.schema.container},
+                                       {"why_this_format", plan.why_container},
                                        {"splits", splits},
                                        {"files_left_out", summary.left_out},
                                        {"left_out", manifest.left_out},
@@ -251,6 +259,8 @@ void declare(Arguments& arguments, Options& o) {
                    "index: only there; cls, json: also as members, for readers that know no index");
   arguments.option("--jpeg", &o.jpeg, "KIND",
                    "keep; baseline: progressive ones turned; restart: restart markers; pixels never change");
+  arguments.option("--format", &o.format, "KIND",
+                   "tar; tfrecord: a tenth of the overhead, for tiny files; auto: by their sizes");
   arguments.option("--layout", &o.layout, "KIND",
                    "images: one per sample, with the files of its basename; files: any files, by basename");
   arguments.option("--check", &o.check, "KIND", "scan: each image's structure; decode: every pixel too");

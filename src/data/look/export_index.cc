@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/look/shard_scan.h"
+#include "data/pack/shard/container.h"
 
 namespace stoker::data {
 
@@ -34,6 +35,13 @@ Result<std::string> dali_index(const std::string& subject, const ShardScan& scan
     }
     text += '\n';
   }
+  return text;
+}
+
+// DALI's index of records: offset and size of each.
+std::string dali_record_index(const ShardScan& scan) {
+  std::string text;
+  for (const ShardSample& sample : scan.samples) text += format("{} {}\n", sample.offset, sample.bytes);
   return text;
 }
 
@@ -115,6 +123,12 @@ Status write_energon(const Path& folder, const formats::Manifest& manifest, cons
 
 Result<std::vector<std::string>> export_index(const Path& folder, const formats::Manifest& manifest,
                                               IndexExport what, Progress& progress) {
+  const bool has_records = manifest.schema.container == to_text(ContainerKind::tfrecord);
+  if (has_records && what != IndexExport::dali) {
+    return invalid("{}: its shards are tfrecord, which {} does not read (--export)",
+                   printable(folder.string()), what == IndexExport::wids ? "webdataset" : "Energon")
+        .cure("stoker data pack SOURCE OUT --format tar --labels cls");
+  }
   std::vector<std::string> written;
   std::uint64_t done = 0;
   ShardSample first;
@@ -134,9 +148,9 @@ Result<std::vector<std::string>> export_index(const Path& folder, const formats:
                        scan.samples.size(), shard.samples);
       }
       if (first.members.empty() && !scan.samples.empty()) first = scan.samples.front();
-      const std::string stem = shard.file.substr(0, shard.file.rfind(".tar"));
-      std::string content = energon_index(scan);
-      if (what == IndexExport::dali) {
+      const std::string stem = shard.file.substr(0, shard.file.rfind('.'));
+      std::string content = has_records ? dali_record_index(scan) : energon_index(scan);
+      if (what == IndexExport::dali && !has_records) {
         OK_OR_RETURN(text, dali_index(shard.file, scan));
         content = std::move(text);
       }

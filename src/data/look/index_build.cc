@@ -71,7 +71,8 @@ class ShardReading {
 
   Status read_labels(const File& file) {
     for (const ShardSample& sample : work_.scan.samples) {
-      std::optional<std::int64_t>& label = work_.labels.emplace_back();
+      std::optional<std::int64_t>& label = work_.labels.emplace_back(sample.label);
+      if (is_tfrecord(work_.file)) continue;
       for (const ShardMember& member : sample.members) {
         if (member.extension != "cls" && member.extension != "json") continue;
         if (member.bytes > kLabelLimit) continue;

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/thread.h"
 #include "data/look/lint_items.h"
-#include "data/pack/image_check.h"
+#include "data/pack/shard/image_check.h"
 
 namespace stoker::data {
 

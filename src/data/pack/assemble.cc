@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "data/pack/outline.h"
 #include "data/pack/pack.h"
-#include "data/pack/shard_writer.h"
+#include "data/pack/shard/shard_writer.h"
 #include "format/side_index.h"
 
 namespace stoker::data {
@@ -74,6 +74,7 @@ Status check_left_out(const Outline& outline, const std::vector<LeftOut>& left_o
 Result<formats::Manifest> describe(const Outline& outline, const std::vector<ShardFacts>& facts) {
   formats::Manifest manifest;
   formats::Schema& schema = manifest.schema;
+  schema.container = outline.container;
   schema.has_labels = outline.has_labels;
   schema.classes = outline.classes;
   for (const std::string& name : outline.splits) {

@@ -25,6 +25,7 @@ struct Outline {
   std::string source;       ///< what the user called it, for messages
   std::vector<std::string> splits;
   std::vector<std::string> classes;
+  std::string container = "tar";
   bool has_labels = false;
   bool is_strict = false;
   double most_left_out_percent = 1;

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/thread.h"
-#include "data/pack/shard_writer.h"
+#include "data/pack/shard/shard_writer.h"
 #include "data/pack/source/tree.h"
 #include "data/pack/workspace.h"
 
@@ -47,12 +47,13 @@ class Fingerprint {
 std::string fingerprint_of(const PackPlan& plan) {
   Fingerprint print;
   const PackOptions& o = plan.options;
-  print.add("pack 2");
+  print.add("pack 3");
   print.add(static_cast<std::uint64_t>(o.source.layout));
   print.add(static_cast<std::uint64_t>(o.order));
   print.add(static_cast<std::uint64_t>(o.check));
   print.add(static_cast<std::uint64_t>(o.labels));
   print.add(static_cast<std::uint64_t>(o.jpeg));
+  print.add(static_cast<std::uint64_t>(plan.container));
   print.add(static_cast<std::uint64_t>(plan.source.has_label_files));
   for (const std::string& name : plan.source.classes) print.add(name);
   for (const ShardSpec& shard : plan.shards) {
@@ -96,12 +97,35 @@ Status check_label_members(const Source& source) {
   return {};
 }
 
+// tar unless its headers and padding cost too much, and why.
+void choose_container(const std::vector<SampleBytes>& splits, PackPlan& plan) {
+  constexpr std::uint64_t kTooMuch = 4;  // a quarter of the files' own bytes
+  SampleBytes all;
+  for (const SampleBytes& split : splits) all.add(split);
+  const std::uint64_t overhead = all.tar - all.payload;
+  const bool is_tiny = overhead > all.payload / kTooMuch;
+  const ShardFormat wanted = plan.options.format;
+  // Who wants label members has a reader of tars.
+  const bool may_choose = wanted == ShardFormat::automatic && plan.options.labels == LabelMembers::index;
+  const bool is_tfrecord = wanted == ShardFormat::tfrecord || (may_choose && is_tiny);
+  plan.container = is_tfrecord ? ContainerKind::tfrecord : ContainerKind::tar;
+  constexpr std::uint64_t kWorthALine = 4u << 20;
+  if (wanted == ShardFormat::tar && (!is_tiny || overhead < kWorthALine)) return;
+  plan.why_container =
+      format("as {}: {} headers and padding {} {} % to the files' {}", to_text(plan.container),
+             is_tfrecord ? "tar's" : "its", is_tfrecord ? "would add" : "add",
+             overhead * 100 / std::max<std::uint64_t>(1, all.payload), rounded({all.payload}));
+  if (is_tiny && !is_tfrecord)
+    plan.why_container += format(" (--format tfrecord: {} in all)", rounded({all.tfrecord}));
+}
+
 Outline outline_of(const PackPlan& plan) {
   Outline outline;
   outline.source = plan.options.source.where == "-" ? "standard input" : plan.options.source.where;
   outline.splits = plan.source.splits;
   outline.classes = plan.source.classes;
   outline.has_labels = plan.source.has_labels();
+  outline.container = to_text(plan.container);
   outline.is_strict = plan.options.is_strict;
   outline.most_left_out_percent = plan.options.most_left_out_percent;
   outline.files = plan.source.files;
@@ -127,20 +151,23 @@ Result<PackPlan> plan_pack(const PackOptions& options, Progress& progress) {
     return invalid("{}: has no classes before its files are read (--order stratified)", name);
   }
   if (options.labels == LabelMembers::json) RETURN_IF_ERROR(check_label_members(plan.source));
+  if (options.labels == LabelMembers::json && options.format == ShardFormat::tfrecord) {
+    return invalid("{}: a record has its label as the number 'cls' (--labels json, --format tfrecord)", name);
+  }
+  std::vector<SampleBytes> bytes(plan.source.splits.size());
+  for (std::uint32_t split = 0; split < plan.source.splits.size(); ++split) {
+    for (const SourceSample& sample : plan.source.samples[split])
+      bytes[split].add(sample_bytes(plan.source, sample, options.labels));
+  }
+  choose_container(bytes, plan);
   for (std::uint32_t split = 0; split < plan.source.splits.size(); ++split) {
     const std::vector<SourceSample>& samples = plan.source.samples[split];
-    std::uint64_t bytes = 0;
-    std::uint64_t files = 0;
-    for (const SourceSample& sample : samples) {
-      bytes += archive_bytes(plan.source, sample, options.labels);
-      files += sample.files;
-    }
     Result<SplitSizing> sizing = size_split(format("{}: split '{}'", name, plan.source.splits[split]),
-                                            samples.size(), bytes, options.sizing);
+                                            samples.size(), bytes[split].in(plan.container), options.sizing);
     if (!sizing.ok()) return sizing.status();
-    sizing->files = files;
+    for (const SourceSample& sample : samples) sizing->files += sample.files;
     std::vector<ShardSpec> shards =
-        deal(plan.source, split, sizing->shards, {options.order, options.source.seed});
+        deal(plan.source, split, sizing->shards, {options.order, options.source.seed, plan.container});
     std::move(shards.begin(), shards.end(), std::back_inserter(plan.shards));
     plan.sizing.push_back(std::move(*sizing));
   }

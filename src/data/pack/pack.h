@@ -15,6 +15,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "data/pack/outline.h"
+#include "data/pack/shard/container.h"
 #include "data/pack/shard_plan.h"
 #include "data/pack/source.h"
 #include "format/manifest.h"
@@ -41,6 +42,13 @@ enum class JpegMode {
   restart,   ///< all get restart markers, so that a part can be decoded by itself; pixels unchanged
 };
 
+/// What kind of file shards are.
+enum class ShardFormat {
+  automatic,  ///< tar, or tfrecord where tar's headers and padding would add over a quarter
+  tar,
+  tfrecord,
+};
+
 /// One of several processes that pack the same source.
 struct PackPart {
   std::uint32_t number = 1;  ///< from 1
@@ -54,6 +62,7 @@ struct PackOptions {
   ImageCheck check = ImageCheck::scan;
   LabelMembers labels = LabelMembers::index;
   JpegMode jpeg = JpegMode::keep;
+  ShardFormat format = ShardFormat::tar;
   ShardSizing sizing;
   bool is_strict = false;            ///< any file left out is an error
   double most_left_out_percent = 1;  ///< more is an error
@@ -65,6 +74,8 @@ struct PackOptions {
 struct PackPlan {
   PackOptions options;
   Source source;
+  ContainerKind container = ContainerKind::tar;
+  std::string why_container;  ///< "as tar: ..."; empty where nobody asked and it costs little
   std::vector<ShardSpec> shards;
   std::vector<SplitSizing> sizing;  ///< per split: how many shards and why
   Outline outline;

@@ -97,9 +97,19 @@ std::string label_json(const std::vector<std::string>& classes, std::int64_t lab
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::uint64_t archive_bytes(const Source& source, const SourceSample& sample, LabelMembers labels) {
+void SampleBytes::add(const SampleBytes& other) {
+  payload += other.payload;
+  tar += other.tar;
+  tfrecord += other.tfrecord;
+}
+
+SampleBytes sample_bytes(const Source& source, const SourceSample& sample, LabelMembers labels) {
+  // Framing, key and label of a record; with each file's name and lengths. A few bytes more or less do not
+  // matter here.
+  constexpr std::uint64_t kRecord = 56;
+  constexpr std::uint64_t kRecordFile = 16;
   const std::size_t folder = source.folders[sample.folder].member.size() + 1;
-  std::uint64_t bytes = 0;
+  SampleBytes bytes;
   bool has_label = sample.label >= 0;
   for (std::uint32_t i = 0; i < sample.files; ++i) {
     const SourceFile& file = source.file(sample, i);
@@ -107,16 +117,20 @@ std::uint64_t archive_bytes(const Source& source, const SourceSample& sample, La
       has_label = true;
       continue;
     }
+    bytes.payload += file.bytes;
+    bytes.tfrecord += kRecordFile + file.bytes;
     if (folder + file.name.size() <= formats::kTarPlainName) {
-      bytes += formats::kTarBlock +
-               (file.bytes + formats::kTarBlock - 1) / formats::kTarBlock * formats::kTarBlock;
+      bytes.tar += formats::kTarBlock +
+                   (file.bytes + formats::kTarBlock - 1) / formats::kTarBlock * formats::kTarBlock;
     } else {
-      bytes +=
+      bytes.tar +=
           formats::tar_member_bytes(format("{}.{}", source.key(sample), extension_of(file.name)), file.bytes);
     }
   }
-  const bool writes_label = has_label && labels != LabelMembers::index;
-  return bytes + (writes_label ? formats::tar_member_bytes(source.key(sample) + ".json", 1) : 0);
+  bytes.tfrecord += kRecord + folder + source.file(sample, 0).name.size();
+  if (has_label && labels != LabelMembers::index)
+    bytes.tar += formats::tar_member_bytes(source.key(sample) + ".json", 1);
+  return bytes;
 }
 
 namespace {
@@ -168,7 +182,7 @@ std::vector<ShardSpec> deal(const Source& source, std::uint32_t split, std::uint
     const std::size_t begin = s * samples.size() / shards;
     const std::size_t end = (s + 1) * samples.size() / shards;
     ShardSpec& spec = dealt.emplace_back();
-    spec.file = format("{}-{:06}.tar", source.splits[split], s);
+    spec.file = format("{}-{:06}.{}", source.splits[split], s, to_text(how.container));
     spec.split = split;
     spec.samples.reserve(end - begin);
     for (std::size_t i = begin; i < end; ++i) {

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "data/pack/shard/container.h"
 #include "data/pack/source.h"
 
 namespace stoker::data {
@@ -62,13 +63,24 @@ struct ShardSpec {
 struct Dealing {
   SampleOrder order = SampleOrder::shuffle;
   std::uint64_t seed = 0;
+  ContainerKind container = ContainerKind::tar;
 };
 
 /// Deals the samples of a split over its shards; counts differ by at most one.
 std::vector<ShardSpec> deal(const Source& source, std::uint32_t split, std::uint64_t shards, Dealing how);
 
-/// Bytes that a sample takes in an archive, its label member included.
-std::uint64_t archive_bytes(const Source& source, const SourceSample& sample, LabelMembers labels);
+/// Bytes of samples.
+struct SampleBytes {
+  std::uint64_t payload = 0;   ///< the files alone
+  std::uint64_t tar = 0;       ///< with headers, padding and label members
+  std::uint64_t tfrecord = 0;  ///< with the framing of records
+
+  std::uint64_t in(ContainerKind kind) const { return kind == ContainerKind::tar ? tar : tfrecord; }
+  void add(const SampleBytes& other);
+};
+
+/// What one sample takes.
+SampleBytes sample_bytes(const Source& source, const SourceSample& sample, LabelMembers labels);
 
 /// The text of a sample's json member: "{"label":3,"class":"cat"}" without blanks.
 std::string label_json(const std::vector<std::string>& classes, std::int64_t label);

@@ -121,8 +121,8 @@ TEST(Deal, stratifies_every_shard) {
 
 TEST(ArchiveBytes, counts_headers_padding_and_the_label) {
   const Source source = source_of(1);
-  EXPECT_EQ(archive_bytes(source, source.samples[0][0], LabelMembers::index), 512u + 512);
-  EXPECT_EQ(archive_bytes(source, source.samples[0][0], LabelMembers::cls), 512u + 512 + 512 + 512);
+  EXPECT_EQ(sample_bytes(source, source.samples[0][0], LabelMembers::index).tar, 512u + 512);
+  EXPECT_EQ(sample_bytes(source, source.samples[0][0], LabelMembers::cls).tar, 512u + 512 + 512 + 512);
 }
 
 }  // namespace

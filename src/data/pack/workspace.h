@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "data/pack/pack.h"
-#include "data/pack/shard_writer.h"
+#include "data/pack/shard/shard_writer.h"
 
 namespace stoker::data {
 

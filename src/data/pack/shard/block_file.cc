@@ -1,4 +1,4 @@
-#include "data/pack/block_file.h"
+#include "data/pack/shard/block_file.h"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "data/pack/jpeg_rewrite.h"
+#include "data/pack/shard/jpeg_rewrite.h"
 
 #include <algorithm>
 #include <csetjmp>

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
-#include "data/pack/shard_writer.h"
+#include "data/pack/shard/shard_writer.h"
 
 namespace stoker::data {
 

@@ -1,4 +1,4 @@
-#include "data/pack/image_check.h"
+#include "data/pack/shard/image_check.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,12 @@
-#include "data/pack/shard_writer.h"
+#include "data/pack/shard/shard_writer.h"
 
 #include <algorithm>
 
 #include "base/hash.h"
-#include "data/pack/block_file.h"
-#include "data/pack/image_check.h"
-#include "data/pack/jpeg_rewrite.h"
+#include "data/pack/shard/block_file.h"
+#include "data/pack/shard/container.h"
+#include "data/pack/shard/image_check.h"
+#include "data/pack/shard/jpeg_rewrite.h"
 #include "data/pack/source/tree.h"
 #include "format/side_index.h"
 
@@ -17,7 +18,6 @@ using formats::SectionBuilder;
 
 constexpr std::uint64_t kWholeFileLimit = 64u << 20;  // larger files that are no image pass through in pieces
 constexpr std::uint64_t kImageLimit = 1u << 30;
-constexpr std::uint64_t kPiece = 4u << 20;
 
 // One file of the sample at hand.
 struct Loaded {
@@ -57,12 +57,12 @@ class Writer {
       : plan_(plan),
         spec_(spec),
         done_(done),
-        tar_(file),
+        container_(Container::make(plan.container, file)),
         section_(plan.source.has_labels() ? SectionBuilder::Labels::int64 : SectionBuilder::Labels::none) {}
 
   Status write_all() {
     for (const SourceSample& sample : spec_.samples) RETURN_IF_ERROR(write_sample(sample));
-    return tar_.finish();
+    return container_->finish();
   }
 
   ShardFacts facts(const BlockFile& file) {
@@ -177,38 +177,40 @@ class Writer {
     entry_.key = plan_.source.key(sample);
     entry_.label = sample.label;
     entry_.components.clear();
+    files_.clear();
+    places_.clear();
     if (count_ > 1) sort_members();
     for (const Loaded& loaded : this->loaded()) {
       if (loaded.extension == "cls") {
         RETURN_IF_ERROR(read_label(folder, loaded, entry_.label));
-        continue;
+      } else {
+        OK_OR_RETURN(file, packed(folder, loaded));
+        files_.push_back(std::move(file));
       }
-      const std::string& name = member_name(loaded.extension);
-      OK_OR_RETURN(component, loaded.is_held ? add_held(name, loaded) : add_in_pieces(name, folder, loaded));
-      entry_.components.push_back(component);
     }
-    if (entry_.components.empty()) {
+    if (files_.empty()) {
       return invalid("{}: sample '{}' is a label file and nothing else", plan_.source.tree->shown(""),
                      printable(entry_.key));
     }
-    RETURN_IF_ERROR(write_label());
+    RETURN_IF_ERROR(container_->add(entry_.key, files_, label(), places_));
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      entry_.components.push_back({.offset = places_[i].offset,
+                                   .length = files_[i].size,
+                                   .crc32c = places_[i].crc32c,
+                                   .name = section_.name(files_[i].extension)});
+    }
     section_.add(entry_);
     return {};
   }
 
-  Status write_label() {
-    if (entry_.label < 0 || plan_.options.labels == LabelMembers::index) return {};
+  PackedLabel label() const {
+    if (entry_.label < 0) return {};
+    PackedLabel label{.number = entry_.label, .extension = {}, .text = {}};
+    if (plan_.options.labels == LabelMembers::index || plan_.container != ContainerKind::tar) return label;
     const bool is_json = plan_.options.labels == LabelMembers::json;
-    const std::string text =
-        is_json ? label_json(plan_.source.classes, entry_.label) : std::to_string(entry_.label);
-    return tar_.add(member_name(is_json ? "json" : "cls"), std::as_bytes(std::span(text))).status();
-  }
-
-  const std::string& member_name(std::string_view extension) {
-    name_ = entry_.key;
-    name_ += '.';
-    name_ += extension;
-    return name_;
+    label.extension = is_json ? "json" : "cls";
+    label.text = is_json ? label_json(plan_.source.classes, entry_.label) : std::to_string(entry_.label);
+    return label;
   }
 
   std::string shown(const SourceFolder& folder, const Loaded& loaded) const {
@@ -222,46 +224,38 @@ class Writer {
                    printable(text.substr(0, 20)));
   }
 
-  Result<formats::Component> add_held(const std::string& name, const Loaded& loaded) {
-    OK_OR_RETURN(offset, tar_.add(name, loaded.bytes()));
-    return formats::Component{.offset = offset,
-                              .length = loaded.bytes().size(),
-                              .crc32c = crc32c(loaded.bytes()),
-                              .name = section_.name(loaded.extension)};
-  }
-
-  Result<formats::Component> add_in_pieces(const std::string& name, const SourceFolder& folder,
-                                           const Loaded& loaded) {
-    const std::uint64_t size = loaded.file->bytes;
+  Result<PackedFile> packed(const SourceFolder& folder, const Loaded& loaded) const {
+    if (loaded.is_held) {
+      return PackedFile{.extension = loaded.extension,
+                        .size = loaded.bytes().size(),
+                        .bytes = loaded.bytes(),
+                        .read = nullptr};
+    }
     if (!plan_.source.tree->has_parts(*loaded.file)) {
-      return invalid("{}: is compressed and has {} bytes (at most 1 GiB)", shown(folder, loaded), size);
+      return invalid("{}: is compressed and has {} bytes (at most 1 GiB)", shown(folder, loaded),
+                     loaded.file->bytes);
     }
-    OK_OR_RETURN(offset, tar_.begin(name, size));
-    std::vector<std::byte> piece(std::min(kPiece, size));
-    std::uint32_t crc = 0;
-    for (std::uint64_t at = 0; at < size; at += kPiece) {
-      const auto part = std::span(piece).first(std::min(kPiece, size - at));
-      RETURN_IF_ERROR(plan_.source.tree->read_part(folder.path, *loaded.file, at, part));
-      crc = crc32c(part, crc);
-      RETURN_IF_ERROR(tar_.append(part));
-      if (!done_(0)) return cancelled("stopped");
-    }
-    RETURN_IF_ERROR(tar_.end());
-    return formats::Component{
-        .offset = offset, .length = size, .crc32c = crc, .name = section_.name(loaded.extension)};
+    return PackedFile{.extension = loaded.extension,
+                      .size = loaded.file->bytes,
+                      .bytes = {},
+                      .read = [this, &folder, &loaded](std::uint64_t at, std::span<std::byte> out) -> Status {
+                        if (!done_(0)) return cancelled("stopped");
+                        return plan_.source.tree->read_part(folder.path, *loaded.file, at, out);
+                      }};
   }
 
   const PackPlan& plan_;
   const ShardSpec& spec_;
   const FileDone& done_;
-  formats::TarWriter tar_;
+  std::unique_ptr<Container> container_;
   SectionBuilder section_;
   formats::ImageStatistics images_;
   std::vector<LeftOut> left_out_;
   std::vector<Loaded> loaded_;
   std::size_t count_ = 0;  // how many of loaded_ the sample at hand has
   formats::SampleEntry entry_;
-  std::string name_;
+  std::vector<PackedFile> files_;
+  std::vector<PackedPlace> places_;
 };
 
 }  // namespace

@@ -1,0 +1,64 @@
+// What kind of file a shard is, and how samples go into it. Thread-compatible.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "format/tar.h"
+
+namespace stoker::data {
+
+enum class ContainerKind {
+  tar,       ///< any tool opens it; about 770 bytes of header and padding for each file
+  tfrecord,  ///< TensorFlow, DALI and others read it; about 60 bytes for each file
+};
+
+/// "tar", "tfrecord": also what shards' names end in.
+std::string_view to_text(ContainerKind kind);
+
+/// Fills `out` from byte `offset` of a file.
+using PieceReader = std::function<Status(std::uint64_t offset, std::span<std::byte> out)>;
+
+/// One file of a sample.
+struct PackedFile {
+  std::string_view extension;
+  std::uint64_t size = 0;
+  std::span<const std::byte> bytes;  ///< all of it, unless `read` is set
+  PieceReader read;                  ///< for a file that is too large to hold
+};
+
+/// A sample's label: its number for containers that store numbers, and the member that a tar is to have.
+struct PackedLabel {
+  std::optional<std::int64_t> number;
+  std::string_view extension;  ///< empty: no member
+  std::string text;            ///< of the member
+};
+
+/// Where a file has come to lie.
+struct PackedPlace {
+  std::uint64_t offset = 0;
+  std::uint32_t crc32c = 0;
+};
+
+class Container {
+ public:
+  /// Writes to `sink`, which must outlive it.
+  static std::unique_ptr<Container> make(ContainerKind kind, formats::ByteSink& sink);
+  virtual ~Container() = default;
+
+  /// Appends a sample; `places` gets one for each file.
+  virtual Status add(std::string_view key, std::span<const PackedFile> files, const PackedLabel& label,
+                     std::vector<PackedPlace>& places) = 0;
+  /// Ends the file. Nothing may be added after it.
+  virtual Status finish() = 0;
+};
+
+}  // namespace stoker::data

@@ -1,0 +1,247 @@
+#include "format/tfrecord.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "base/hash.h"
+
+namespace stoker::formats {
+
+static_assert(std::endian::native == std::endian::little, "TFRecord is little-endian");
+
+namespace {
+
+constexpr std::string_view kKey = "__key__";
+constexpr std::string_view kLabel = "cls";
+constexpr std::uint64_t kHeadBytes = 12;  // length and its CRC
+constexpr std::uint64_t kCrcBytes = 4;
+constexpr std::uint64_t kTextLimit = 4096;  // of keys and names
+constexpr std::size_t kMostFeatures = 1000;
+
+// Tags of the three messages: field number << 3 | wire type.
+constexpr unsigned kFirst =
+    1 << 3 | 2;  // Example.features, Features.feature, an entry's key, the lists' value
+constexpr unsigned kSecond = 2 << 3 | 2;    // an entry's value
+constexpr unsigned kIntegers = 3 << 3 | 2;  // Feature.int64_list
+
+std::uint64_t varint_bytes(std::uint64_t value) {
+  std::uint64_t bytes = 1;
+  for (; value >= 128; value >>= 7) ++bytes;
+  return bytes;
+}
+
+// A tag, a length, and so many bytes.
+std::uint64_t field_bytes(std::uint64_t content) { return 1 + varint_bytes(content) + content; }
+
+void put_varint(std::string& text, std::uint64_t value) {
+  for (; value >= 128; value >>= 7) text += static_cast<char>(value | 128);
+  text += static_cast<char>(value);
+}
+
+void put_field(std::string& text, unsigned tag, std::uint64_t content) {
+  text += static_cast<char>(tag);
+  put_varint(text, content);
+}
+
+// An entry of the feature map whose feature is one list, of `list` bytes with its tags.
+std::uint64_t entry_bytes(std::string_view name, std::uint64_t list) {
+  return field_bytes(name.size()) + field_bytes(field_bytes(list));
+}
+
+void put_entry(std::string& text, std::string_view name, unsigned kind, std::uint64_t list) {
+  put_field(text, kFirst, entry_bytes(name, list));
+  put_field(text, kFirst, name.size());
+  text += name;
+  put_field(text, kSecond, field_bytes(list));
+  put_field(text, kind, list);
+}
+
+std::uint64_t label_list(std::int64_t label) {
+  return field_bytes(varint_bytes(static_cast<std::uint64_t>(label)));
+}
+
+std::uint64_t features_bytes(const ExampleHead& head, std::span<const ExampleFile> files) {
+  std::uint64_t bytes = field_bytes(entry_bytes(kKey, field_bytes(head.key.size())));
+  if (head.label) bytes += field_bytes(entry_bytes(kLabel, label_list(*head.label)));
+  for (const ExampleFile& file : files) bytes += field_bytes(entry_bytes(file.name, field_bytes(file.bytes)));
+  return bytes;
+}
+
+template <typename T>
+void put_number(std::string& text, T value) {
+  text.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+}  // namespace
+
+std::uint32_t masked_crc(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8u; }
+
+std::uint64_t tfrecord_bytes(const ExampleHead& head, std::span<const ExampleFile> files) {
+  return kHeadBytes + field_bytes(features_bytes(head, files)) + kCrcBytes;
+}
+
+Status TfRecordWriter::put(std::span<const std::byte> data) {
+  RETURN_IF_ERROR(sink_.write(data));
+  position_ += data.size();
+  return {};
+}
+
+Status TfRecordWriter::begin(const ExampleHead& head, std::span<const ExampleFile> files) {
+  CHECK(owed_ == 0 && next_file_ == files_.size());
+  const std::uint64_t features = features_bytes(head, files);
+  if (features >= kTfRecordLimit - 16) {
+    return invalid("sample '{}': has {} bytes (a record may have 2 GiB)", printable(head.key), features);
+  }
+  text_.clear();
+  put_number(text_, field_bytes(features));
+  put_number(text_, masked_crc(crc32c(text_)));
+  put_field(text_, kFirst, features);
+  put_entry(text_, kKey, kFirst, field_bytes(head.key.size()));
+  put_field(text_, kFirst, head.key.size());
+  text_ += head.key;
+  if (head.label) {
+    put_entry(text_, kLabel, kIntegers, label_list(*head.label));
+    const auto value = static_cast<std::uint64_t>(*head.label);
+    put_field(text_, kFirst, varint_bytes(value));
+    put_varint(text_, value);
+  }
+  files_ = files;
+  next_file_ = 0;
+  crc_ = crc32c(std::string_view(text_).substr(kHeadBytes));
+  return put(std::as_bytes(std::span(text_)));
+}
+
+Result<std::uint64_t> TfRecordWriter::begin_file() {
+  CHECK(owed_ == 0 && next_file_ < files_.size());
+  const ExampleFile& file = files_[next_file_++];
+  text_.clear();
+  put_entry(text_, file.name, kFirst, field_bytes(file.bytes));
+  put_field(text_, kFirst, file.bytes);
+  crc_ = crc32c(text_, crc_);
+  RETURN_IF_ERROR(put(std::as_bytes(std::span(text_))));
+  owed_ = file.bytes;
+  return position_;
+}
+
+Status TfRecordWriter::append(std::span<const std::byte> data) {
+  CHECK(data.size() <= owed_);
+  owed_ -= data.size();
+  crc_ = crc32c(data, crc_);
+  return put(data);
+}
+
+Status TfRecordWriter::end() {
+  if (owed_ != 0) return internal("record: {} bytes short of the announced size", owed_);
+  CHECK(next_file_ == files_.size());
+  const std::uint32_t crc = masked_crc(crc_);
+  return put(std::as_bytes(std::span(&crc, 1)));
+}
+
+// A stretch of a record that is one message.
+struct TfRecordReader::Scope {
+  std::uint64_t at = 0;
+  std::uint64_t end = 0;
+  bool is_done() const { return at >= end; }
+  std::uint64_t bytes() const { return end - at; }
+};
+
+Status TfRecordReader::damaged(std::string_view what) const {
+  return corrupt("{}: byte {}: {}", subject_, position_, what);
+}
+
+Result<std::optional<ExampleRecord>> TfRecordReader::next() {
+  Result<std::optional<ExampleRecord>> record = next_record();
+  if (!record.ok()) position_ = size_;
+  return record;
+}
+
+// Makes the bytes from `at` on, as many as there are up to `bytes`, lie in the window.
+Status TfRecordReader::fill(std::uint64_t at, std::size_t bytes) {
+  constexpr std::uint64_t kWindow = 64u << 10;
+  const std::uint64_t wanted = std::min<std::uint64_t>(at + bytes, size_);
+  if (at >= window_begin_ && wanted <= window_begin_ + window_.size()) return {};
+  window_.resize(std::min(kWindow, size_ - at));
+  window_begin_ = at;
+  return read_(at, window_);
+}
+
+Result<std::uint64_t> TfRecordReader::varint(Scope& scope) {
+  constexpr std::size_t kMost = 10;
+  RETURN_IF_ERROR(fill(scope.at, kMost));
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < kMost && scope.at < scope.end; ++i) {
+    const auto byte = static_cast<unsigned>(window_[scope.at++ - window_begin_]);
+    if (i == kMost - 1 && byte > 1) break;
+    value |= std::uint64_t{byte & 127} << 7 * i;
+    if (byte < 128) return value;
+  }
+  return damaged("a number that does not end");
+}
+
+// The content of the next field, which must have that tag.
+Result<TfRecordReader::Scope> TfRecordReader::field(Scope& scope, unsigned tag, std::string_view what) {
+  OK_OR_RETURN(found, varint(scope));
+  if (found != tag) return damaged(what);
+  OK_OR_RETURN(length, varint(scope));
+  if (length > scope.bytes()) return damaged("a field reaches beyond its message");
+  const Scope content{scope.at, scope.at + length};
+  scope.at += length;
+  return content;
+}
+
+Status TfRecordReader::read_feature(Scope entry, ExampleRecord& into) {
+  constexpr std::string_view kOther = "a feature that is neither one file nor one number";
+  OK_OR_RETURN(name, field(entry, kFirst, "a feature without a name"));
+  if (name.bytes() > kTextLimit) return damaged("a name over 4096 bytes");
+  std::string text(name.bytes(), '\0');
+  RETURN_IF_ERROR(read_(name.at, std::as_writable_bytes(std::span(text))));
+  OK_OR_RETURN(feature, field(entry, kSecond, "a feature without a value"));
+  if (text == kLabel && !feature.is_done()) {
+    OK_OR_RETURN(list, field(feature, kIntegers, "a label that is no number"));
+    OK_OR_RETURN(packed, field(list, kFirst, "a label that is no number"));
+    OK_OR_RETURN(value, varint(packed));
+    if (!packed.is_done() || !list.is_done() || !feature.is_done()) return damaged("several labels");
+    into.label = static_cast<std::int64_t>(value);
+    return {};
+  }
+  OK_OR_RETURN(list, field(feature, kFirst, kOther));
+  OK_OR_RETURN(bytes, field(list, kFirst, kOther));
+  if (!list.is_done() || !feature.is_done() || !entry.is_done()) return damaged(kOther);
+  if (text != kKey) {
+    into.files.push_back({.name = std::move(text), .offset = bytes.at, .bytes = bytes.bytes()});
+    return {};
+  }
+  if (bytes.bytes() > kTextLimit) return damaged("a key over 4096 bytes");
+  into.key.assign(bytes.bytes(), '\0');
+  return read_(bytes.at, std::as_writable_bytes(std::span(into.key)));
+}
+
+Result<std::optional<ExampleRecord>> TfRecordReader::next_record() {
+  if (position_ == size_) return std::optional<ExampleRecord>();
+  if (size_ - position_ < kHeadBytes + kCrcBytes) return damaged("a torn record");
+  RETURN_IF_ERROR(fill(position_, kHeadBytes));
+  std::uint64_t length = 0;
+  std::uint32_t crc = 0;
+  const std::byte* head = window_.data() + (position_ - window_begin_);
+  std::memcpy(&length, head, sizeof length);
+  std::memcpy(&crc, head + sizeof length, sizeof crc);
+  if (crc != masked_crc(crc32c(std::span(head, sizeof length)))) return damaged("the length's CRC is wrong");
+  if (length > size_ - position_ - kHeadBytes - kCrcBytes) return damaged("a record reaches beyond the end");
+  ExampleRecord record;
+  record.offset = position_;
+  record.bytes = kHeadBytes + length + kCrcBytes;
+  Scope example{position_ + kHeadBytes, position_ + kHeadBytes + length};
+  OK_OR_RETURN(features, field(example, kFirst, "is no tf.train.Example"));
+  if (!example.is_done()) return damaged("is no tf.train.Example");
+  while (!features.is_done()) {
+    OK_OR_RETURN(entry, field(features, kFirst, "is no tf.train.Example"));
+    RETURN_IF_ERROR(read_feature(entry, record));
+    if (record.files.size() > kMostFeatures) return damaged("over 1000 features");
+  }
+  position_ += record.bytes;
+  return std::optional(std::move(record));
+}
+
+}  // namespace stoker::formats

@@ -1,0 +1,152 @@
+#include "format/tfrecord.h"
+
+#include <cstring>
+
+#include <gmock/gmock.h>
+
+#include "base/hash.h"
+
+namespace stoker::formats {
+namespace {
+
+class Memory final : public ByteSink {
+ public:
+  Status write(std::span<const std::byte> data) override {
+    text.append(reinterpret_cast<const char*>(data.data()), data.size());
+    return {};
+  }
+  std::string text;
+};
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+void add(TfRecordWriter& writer, const ExampleHead& head,
+         const std::vector<std::pair<std::string_view, std::string>>& files) {
+  std::vector<ExampleFile> sizes;
+  for (const auto& [name, content] : files) sizes.push_back({name, content.size()});
+  const std::uint64_t before = writer.position();
+  ASSERT_TRUE(writer.begin(head, sizes).ok());
+  for (const auto& [name, content] : files) {
+    ASSERT_TRUE(writer.begin_file().ok());
+    ASSERT_TRUE(writer.append(bytes_of(content)).ok());
+  }
+  ASSERT_TRUE(writer.end().ok());
+  EXPECT_EQ(writer.position() - before, tfrecord_bytes(head, sizes));
+}
+
+std::string small_file() {
+  Memory memory;
+  TfRecordWriter writer(memory);
+  add(writer, {.key = "cat/1", .label = 3}, {{"jpg", "abc"}, {"json", "{}"}});
+  add(writer, {.key = "cat/2", .label = std::nullopt}, {{"jpg", std::string(200, 'x')}});
+  return memory.text;
+}
+
+Result<std::vector<ExampleRecord>> read(const std::string& text) {
+  TfRecordReader reader(
+      [&text](std::uint64_t at, std::span<std::byte> out) -> Status {
+        CHECK(at <= text.size() && out.size() <= text.size() - at);
+        std::memcpy(out.data(), text.data() + at, out.size());
+        return {};
+      },
+      text.size(), "x.tfrecord");
+  std::vector<ExampleRecord> records;
+  for (;;) {
+    OK_OR_RETURN(record, reader.next());
+    if (!record) return records;
+    records.push_back(std::move(*record));
+  }
+}
+
+TEST(TfRecord, masks_crcs_as_tensorflow_does) {
+  // What every file of TensorFlow events begins with: a record of 24 bytes.
+  EXPECT_EQ(masked_crc(crc32c(std::string("\x18\0\0\0\0\0\0\0", 8))), 0x224B7FA3u);
+}
+
+TEST(TfRecord, writes_an_example_as_protocol_buffers_have_it) {
+  Memory memory;
+  TfRecordWriter writer(memory);
+  add(writer, {.key = "k", .label = 300}, {{"jpg", "ab"}});
+  const std::string_view message = std::string_view(memory.text).substr(12, memory.text.size() - 16);
+  EXPECT_EQ(message, std::string_view("\x0A\x30"
+                                      "\x0A\x10\x0A\x07__key__\x12\x05\x0A\x03\x0A\x01k"
+                                      "\x0A\x0D\x0A\x03"
+                                      "cls\x12\x06\x1A\x04\x0A\x02\xAC\x02"
+                                      "\x0A\x0D\x0A\x03jpg\x12\x06\x0A\x04\x0A\x02"
+                                      "ab",
+                                      50));
+}
+
+TEST(TfRecord, gives_back_what_was_written_and_where) {
+  const std::string text = small_file();
+  const auto records = read(text);
+  ASSERT_TRUE(records.ok()) << records.status().message();
+  ASSERT_EQ(records->size(), 2u);
+  const ExampleRecord& first = (*records)[0];
+  EXPECT_EQ(first.key, "cat/1");
+  EXPECT_EQ(first.label, 3);
+  ASSERT_EQ(first.files.size(), 2u);
+  EXPECT_EQ(first.files[0].name, "jpg");
+  EXPECT_EQ(text.substr(first.files[0].offset, first.files[0].bytes), "abc");
+  EXPECT_EQ(text.substr(first.files[1].offset, first.files[1].bytes), "{}");
+  const ExampleRecord& second = (*records)[1];
+  EXPECT_EQ(second.label, std::nullopt);
+  EXPECT_EQ(second.offset, first.bytes);
+  EXPECT_EQ(second.offset + second.bytes, text.size());
+}
+
+TEST(TfRecord, a_label_may_be_any_number) {
+  for (const std::int64_t label :
+       {std::int64_t{0}, std::int64_t{127}, std::int64_t{128}, INT64_MAX, INT64_MIN}) {
+    Memory memory;
+    TfRecordWriter writer(memory);
+    add(writer, {.key = "k", .label = label}, {{"jpg", "a"}});
+    const auto records = read(memory.text);
+    ASSERT_TRUE(records.ok());
+    EXPECT_EQ((*records)[0].label, label);
+  }
+}
+
+TEST(TfRecord, refuses_every_truncation) {
+  const std::string whole = small_file();
+  const std::uint64_t first = (*read(whole))[0].bytes;
+  for (std::size_t length = 1; length < whole.size(); ++length) {
+    EXPECT_EQ(read(whole.substr(0, length)).ok(), length == first) << length;
+  }
+}
+
+TEST(TfRecord, survives_every_flipped_bit) {
+  const std::string whole = small_file();
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string text = whole;
+      text[i] = static_cast<char>(text[i] ^ 1 << bit);
+      const auto records = read(text);
+      EXPECT_TRUE(i >= 12 || !records.ok())
+          << i;  // the length is guarded by its CRC, payloads are the index's
+    }
+  }
+}
+
+TEST(TfRecord, says_what_is_wrong_and_where) {
+  std::string text = small_file();
+  EXPECT_EQ(read(text.substr(0, 10)).error().message(), "x.tfrecord: byte 0: a torn record");
+  EXPECT_EQ(read(text.substr(0, 40)).error().message(),
+            "x.tfrecord: byte 0: a record reaches beyond the end");
+  text[9] = static_cast<char>(text[9] ^ 1);
+  EXPECT_EQ(read(text).error().message(), "x.tfrecord: byte 0: the length's CRC is wrong");
+  text = small_file();
+  text[12] = 'x';
+  EXPECT_EQ(read(text).error().message(), "x.tfrecord: byte 0: is no tf.train.Example");
+}
+
+TEST(TfRecord, refuses_a_sample_that_no_record_can_hold) {
+  Memory memory;
+  TfRecordWriter writer(memory);
+  const ExampleFile file{"bin", kTfRecordLimit};
+  EXPECT_EQ(writer.begin({.key = "k", .label = std::nullopt}, std::span(&file, 1)).message(),
+            "sample 'k': has 2147483694 bytes (a record may have 2 GiB)");
+}
+
+}  // namespace
+}  // namespace stoker::formats
