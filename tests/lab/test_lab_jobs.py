@@ -127,3 +127,13 @@ def test_reset_takes_less_than_a_second(lab: Lab):
     seconds = time.monotonic() - started
     assert lab.run("squeue", "--noheader").out == ""
     assert seconds < 10  # held to 1 s by bench/lab_reset.py; here it must only not wait for the task
+
+
+@pytest.mark.needs("slurmdbd")
+def test_accounting_knows_jobs_that_have_ended(accounting_lab: Lab):
+    lab = accounting_lab
+    job = lab.submit("echo done", "-o", "log", "-J", "told")
+    lab.wait_for(job, "COMPLETED")
+    row = ["sacct", "--noheader", "--parsable2", "-X", "-S", "now-1hour", "--format=JobID,JobName,State,ExitCode"]
+    wait_until(lambda: lab.run(*row).out.splitlines()[-1:] == [f"{job}|told|COMPLETED|0:0"], "the job's row", 120)
+    assert "echo done" in lab.run("sacct", "-B", "-j", job).out

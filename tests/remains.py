@@ -1,6 +1,7 @@
 """Counts what of a lab there is on this machine: the test that nothing is left when it is gone."""
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,3 +63,10 @@ def look(folder: Path) -> Remains:
         str(path) for place in (folder.parent, Path("/dev/shm")) if place.exists() for path in place.glob(f"*{name}*")
     }
     return Remains(*map(frozenset, (processes, mounts, namespaces, links, files)))
+
+
+def all_labs() -> frozenset[str]:
+    """Every link and network namespace of labs that this test run started: they have its number in their names."""
+    places = [Path("/sys/class/net"), Path("/run/netns")]
+    names = {f"{place}/{entry.name}" for place in places if place.exists() for entry in place.iterdir()}
+    return frozenset(name for name in names if re.search(rf"/[a-z]{os.getpid()}(-n\d+)?$", name))
