@@ -123,7 +123,7 @@ def measure(dataset: Any, batch: int, seconds: float, trial: dict[str, Any]) -> 
     device = "cuda" if torch.cuda.is_available() else None
     started = time.perf_counter()
     loader, why = _open(dataset, batch, trial)
-    first = samples = batches = 0
+    first, samples, batches = 0.0, 0, 0
     begun, memory = started, 0
     while True:
         for got in loader:

@@ -90,7 +90,8 @@ class DataLoader:
         if theirs.batch_sampler is None:
             raise InvalidError("loader: batch_size=None is not supported")
         self.dataset, self.generator = dataset, generator
-        self.batch_size, self.sampler, self.batch_sampler = theirs.batch_size, theirs.sampler, theirs.batch_sampler
+        self.batch_size, self.sampler = theirs.batch_size, theirs.sampler
+        self.batch_sampler: Any = theirs.batch_sampler
         self.drop_last, self.pin_memory, self.timeout = drop_last, pin_memory, timeout
         self.num_workers = cores() if num_workers == "auto" else num_workers
         self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
@@ -100,7 +101,8 @@ class DataLoader:
         self._processes: Any = None
 
     def __len__(self) -> int:
-        return len(self.batch_sampler)
+        count: int = len(self.batch_sampler)
+        return count
 
     def plan(self) -> str:
         """How batches are made, and why: "2 processes: 2 threads are 1.04 times as fast as one: ..."."""
@@ -133,6 +135,7 @@ class DataLoader:
         torch = sys.modules["torch"]
         seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
         batches = iter(self.batch_sampler)
+        made: Iterator[Any]
         if choice.workers == 0:
             made = map(self._source.make, batches)
         elif choice.mode == "threads":
@@ -140,27 +143,32 @@ class DataLoader:
             made = ThreadWorkers(self._source.make, choice.workers, ahead).run(batches, self.timeout)
         else:
             made = self._of_processes(choice.workers, batches, seed)
-        return self._pinned(made) if self.pin_memory and torch.cuda.is_available() else iter(made)
+        return self._pinned(made) if self.pin_memory and torch.cuda.is_available() else made
 
     def _of_processes(self, count: int, batches: Iterator[Any], seed: int) -> Iterator[Any]:
         from stoker.process_workers import ProcessWorkers
 
-        if self._processes is None:
+        # An iteration within another one has processes of its own, as with torch.
+        is_nested = self._processes is not None and self._processes.is_running
+        workers = self._processes
+        if workers is None or is_nested:
             self._source.seed = seed
-            self._processes = ProcessWorkers(self._source, count, self.prefetch_factor * count)
-            weakref.finalize(self, self._processes.close)
+            workers = ProcessWorkers(self._source, count, self.prefetch_factor * count)
+            weakref.finalize(self, workers.close)
+        if not is_nested:
+            self._processes = workers
         try:
-            yield from self._processes.run(batches, self.timeout, seed)
+            yield from workers.run(batches, self.timeout, seed)
         finally:
-            if not self.persistent_workers:
-                self._processes.close()
+            if is_nested or not self.persistent_workers:
+                workers.close()
 
     @staticmethod
     def _pinned(batches: Any) -> Iterator[Any]:
         from torch.utils.data._utils.pin_memory import pin_memory
 
         for batch in batches:
-            yield pin_memory(batch)
+            yield pin_memory(batch)  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Ends the worker processes; a later iteration starts others."""

@@ -86,7 +86,7 @@ def open_handle(dataset: Any, depth: int = 3) -> str | None:
         module = type(value).__module__.partition(".")[0]
         is_file = hasattr(value, "seek") and hasattr(value, "read")
         if is_file or (module in _HANDLES and not isinstance(value, type)):
-            return name
+            return str(name)
         if depth > 1 and hasattr(value, "__getitem__") and hasattr(value, "__dict__"):
             inner = open_handle(value, depth - 1)
             if inner is not None:

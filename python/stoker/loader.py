@@ -148,8 +148,8 @@ class Loader:
         self._tensors: arrays.Kind = tensors
         self._device, self._non_blocking = device, non_blocking
         self._timeout, self._persistent = timeout, persistent_workers
-        self._turn = 0  # counts the iterators: a new one ends the one before
-        self._is_begun = False  # the epoch of the state has been iterated over, not to its end
+        self._turn = 0  # counts the iterators that have begun: each ends the one before
+        self._is_begun = False  # an iterator has begun the epoch of the state, and not reached its end
         self._opened_at, self._first_batch_s = time.perf_counter(), 0.0
         self._feed = _core.Feed(self._options)
         _open_loaders.add(self)
@@ -167,22 +167,17 @@ class Loader:
         return chosen
 
     def __iter__(self) -> Iterator[Batch]:
-        """This epoch's batches from where the state stands; after an epoch that was left early, those of the next."""
-        if not self._feed.is_open:
-            self._reopen(self._state)
-        if self._is_begun:
-            seed, epoch, _, samples = self._feed.state
-            self._feed.restart((seed, epoch + 1, 0, samples))
-        self._turn += 1
-        self._is_begun = True
-        return self._batches(self._turn)
+        """This epoch's batches from where the state stands; after an epoch that was left early, those of the next. Which
+        epoch it is, is settled when the first batch is asked for: frameworks make iterators long before they use them."""
+        return self._batches()
 
-    def _batches(self, turn: int) -> Iterator[Batch]:
+    def _batches(self) -> Iterator[Batch]:
         finish = self._finisher()
+        turn = self._begin()
         try:
             while True:
                 if turn != self._turn:
-                    raise RuntimeError("this iterator ended when a newer one over the same stoker.Loader began")
+                    raise RuntimeError("this iterator ended when another one over the same stoker.Loader began")
                 batch = self._feed.next(self._timeout)
                 if batch is None:
                     self._is_begun = False
@@ -194,6 +189,15 @@ class Loader:
         finally:
             if not self._persistent and turn == self._turn:
                 self._stop_threads()
+
+    def _begin(self) -> int:
+        """Makes the caller the one iterator there is; its number."""
+        seed, epoch, _, samples = self._opened().state
+        if self._is_begun:
+            self._feed.restart((seed, epoch + 1, 0, samples))
+        self._is_begun = True
+        self._turn += 1
+        return self._turn
 
     def _finisher(self) -> Callable[[Any], Batch]:
         """What turns the C++ batch into the dict that is handed out."""
@@ -258,7 +262,8 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Makes `epoch` the one that the next iteration gives, from its beginning; from where it stands if the state is
-        in the middle of that very epoch and was just loaded. Not needed: each iteration goes on with the next epoch."""
+        in the middle of that very epoch and was just loaded. Not needed: each iteration goes on with the next epoch.
+        An iterator that has given batches ends; one that has not begins with that epoch."""
         seed, current, _, samples = self._opened().state
         if epoch == current and not self._is_begun:
             return
@@ -344,7 +349,7 @@ class Loader:
         with contextlib.suppress(OSError):  # a full disk must not end a training that is over
             bench.append(os.path.join(folder, f"loader-{self.rank:04}.csv"), trial)
 
-    def _opened(self) -> Any:
+    def _opened(self) -> _core.Feed:
         if not self._feed.is_open:
             self._reopen(self._state)
         return self._feed

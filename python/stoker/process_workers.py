@@ -69,7 +69,7 @@ def _shared_memory(size: int) -> mmap.mmap:
             size //= 2
 
 
-class _Lease(numpy.ndarray):
+class _Lease(numpy.ndarray[Any, Any]):
     """A slot's memory while somebody holds tensors in it: numpy's views keep the object alive that they are taken from."""
 
 
@@ -171,9 +171,9 @@ def _work(number: int, connection: Any, others: list[Any], source: Any, slots: l
             task = connection.recv()
             seed_all(task.seed)
             try:
-                answer = (True, _make(source, slots[task.slot], task.indices))
+                answer = _Answer(_make(source, slots[task.slot], task.indices))
             except BaseException as error:
-                answer = (False, _portable(error))
+                answer = _Answer(error=_portable(error))
             connection.send(answer)
     except (EOFError, OSError):
         pass
@@ -188,6 +188,13 @@ def _portable(error: BaseException) -> tuple[bytes | None, str]:
         return None, text
 
 
+class _Answer:
+    """A batch as _Packer made it, or the error there was instead."""
+
+    def __init__(self, batch: bytes = b"", error: tuple[bytes | None, str] | None = None) -> None:
+        self.batch, self.error = batch, error
+
+
 class _Task:
     """What a worker is asked for."""
 
@@ -199,7 +206,8 @@ class _Pending:
     """A batch that was asked for, in the caller."""
 
     def __init__(self, task: _Task) -> None:
-        self.task, self.is_done, self.answer = task, False, None
+        self.task = task
+        self.answer: _Answer | None = None
 
 
 class ProcessWorkers:
@@ -211,6 +219,7 @@ class ProcessWorkers:
         self._slots = [_Slot() for _ in range(self._ahead + count + 1)]
         # Without a lock: a slot comes back from wherever its last tensor dies, also from within a garbage collection.
         self._free = deque(range(len(self._slots)))
+        self.is_running = False  # somebody iterates over run()
         self._context = multiprocessing.get_context("fork")
         self._workers: list[tuple[Any, Any, deque[_Pending]]] = []  # process, connection, what it was asked for
 
@@ -230,6 +239,7 @@ class ProcessWorkers:
     def run(self, batches: Iterator[Any], timeout: float, seed: int) -> Iterator[Any]:
         """The batches in order. An error of the dataset is raised in its batch's place."""
         self._start()
+        self.is_running = True
         ordered: deque[_Pending] = deque()
         number = 0
         try:
@@ -237,11 +247,12 @@ class ProcessWorkers:
                 number = self._plan(batches, ordered, seed, number)
                 if not ordered:
                     return
-                while not ordered[0].is_done:
+                while ordered[0].answer is None:
                     self._receive(timeout, ordered[0])
                 number = self._plan(batches, ordered, seed, number)
                 yield self._open(ordered.popleft())
         finally:
+            self.is_running = False
             if ordered:  # left early, or failed: what the workers are at belongs to no one
                 self.close()
                 self._free.extend(pending.task.slot for pending in ordered)
@@ -266,19 +277,18 @@ class ProcessWorkers:
         return number
 
     def _receive(self, timeout: float, front: _Pending) -> None:
-        busy = {worker[1]: worker for worker in self._workers if worker[2]}
+        busy: dict[Any, Any] = {worker[1]: worker for worker in self._workers if worker[2]}
         ready = multiprocessing.connection.wait(list(busy), timeout or None)
         if not ready:
             few = list(front.task.indices)[:4]
             raise WaitTimeoutError(f"loader: no batch within {timeout:g} s (timeout): samples {few}")
         for connection in ready:
-            process, _, queue = busy[connection]  # type: ignore[index]
+            process, _, queue = busy[connection]
             try:
-                answer = connection.recv()  # type: ignore[union-attr]
+                answer = busy[connection][1].recv()
             except (EOFError, OSError):
                 raise self._died(process, queue[0]) from None
-            pending = queue.popleft()
-            pending.is_done, pending.answer = True, answer
+            queue.popleft().answer = answer
 
     def _died(self, process: Any, pending: _Pending) -> StokerError:
         process.join(5)
@@ -291,18 +301,18 @@ class ProcessWorkers:
         return UnavailableError(text)
 
     def _open(self, pending: _Pending) -> Any:
-        is_good, answer = pending.answer  # type: ignore[misc]
-        slot = pending.task.slot
-        if not is_good:
+        answer, slot = pending.answer, pending.task.slot
+        assert answer is not None
+        if answer.error is not None:
             self._free.append(slot)
-            raise _raised(*answer)
+            raise _raised(*answer.error)
         if not self._free:
-            batch = _Unpacker(io.BytesIO(answer), self._slots[slot], None).load()
+            batch = _Unpacker(io.BytesIO(answer.batch), self._slots[slot], None).load()
             self._free.append(slot)
             return batch
         lease = self._slots[slot].array.view(_Lease)
         weakref.finalize(lease, self._free.append, slot).atexit = False
-        return _Unpacker(io.BytesIO(answer), self._slots[slot], lease).load()
+        return _Unpacker(io.BytesIO(answer.batch), self._slots[slot], lease).load()
 
     def close(self) -> None:
         """Ends the processes; the next run starts others."""

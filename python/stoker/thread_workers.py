@@ -15,7 +15,11 @@ class _Task:
     __slots__ = ("batch", "error", "indices", "is_done")
 
     def __init__(self, indices: Any) -> None:
-        self.indices, self.batch, self.error, self.is_done = indices, None, None, False
+        self.indices, self.batch, self.is_done = indices, None, False
+        self.error: BaseException | None = None
+
+    def is_over(self) -> bool:
+        return self.is_done
 
 
 class ThreadWorkers:
@@ -65,7 +69,7 @@ class ThreadWorkers:
                     if not ordered:
                         return
                     task = ordered[0]
-                    if not changed.wait_for(lambda task=task: task.is_done, timeout or None):
+                    if not changed.wait_for(task.is_over, timeout or None):
                         text = f"loader: no batch within {timeout:g} s (timeout): samples {_few(task.indices)}"
                         raise WaitTimeoutError(text)
                     ordered.popleft()

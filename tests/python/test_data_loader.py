@@ -302,3 +302,10 @@ def test_arguments_that_cannot_be_are_refused(options, text):
     with pytest.raises(stoker.InvalidError) as refusal:
         loader(options.pop("dataset", Squares()), **options)
     assert str(refusal.value) == text
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_iteration_within_another_has_all_its_batches(mode):
+    ours = loader(Squares(40), mode=mode)
+    pairs = [(a[1].tolist()[0], b[1].tolist()[0]) for a in ours for b in ours]
+    assert pairs == [(a, b) for a in range(0, 40, 8) for b in range(0, 40, 8)]

@@ -122,8 +122,24 @@ def test_a_newer_iterator_ends_the_older(example_dataset):
         older = iter(loader)
         next(older)
         next(iter(loader))
-        with pytest.raises(RuntimeError, match=r"^this iterator ended when a newer one"):
+        with pytest.raises(
+            RuntimeError, match=r"^this iterator ended when another one over the same stoker.Loader began$"
+        ):
             next(older)
+
+
+def test_an_iterator_made_before_set_epoch_gives_that_epoch(example_dataset):
+    with cifar(example_dataset) as late, cifar(example_dataset) as loader:
+        made = [iter(late), iter(late)]  # as Lightning does: iter(), then set_epoch, then the first batch
+        late.set_epoch(0)
+        expected = epoch_of(loader)
+        assert same(epoch_of(made[0]), expected)
+        late.set_epoch(0)
+        assert same(epoch_of(made[1]), expected)
+        later = iter(late)
+        late.set_epoch(7)
+        loader.set_epoch(7)
+        assert same(epoch_of(later), epoch_of(loader))
 
 
 def test_the_arrays_are_the_loaders_memory_and_stay_valid(example_dataset):
