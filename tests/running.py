@@ -59,6 +59,21 @@ class Job:
         return logs[0].read_bytes() if logs else b""
 
 
+def processes_of(program: str, **variables: object) -> list[int]:
+    """Processes of this name with these variables in their environment."""
+    wanted = {f"{name}={value}" for name, value in variables.items()}
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "comm").read_text() == f"{program}\n":
+                has = set((entry / "environ").read_bytes().decode(errors="replace").split("\0"))
+                if wanted <= has:
+                    found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
 def wait_for(what: Callable[[], object], seconds: float = 20) -> object:
     """The first true value of `what`; fails after `seconds`."""
     end = time.monotonic() + seconds

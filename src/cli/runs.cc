@@ -19,7 +19,7 @@ std::string near(const Path& path) {
 }
 
 std::string name_to_type(const record::RunFolder& run) {
-  return near(run.folder().parent_path()) == "runs" ? "last" : near(run.folder());
+  return near(run.folder().parent_path()) == "runs" ? "last" : shell_quote(near(run.folder()));
 }
 
 Result<record::RunFolder> find_run(const RunChoice& choice) {

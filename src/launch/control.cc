@@ -77,6 +77,7 @@ Result<RunLife> wait_for(const record::RunFolder& run, slurm::Scheduler& schedul
   Duration pause = kFirstQuestion;
   MonoTime next_question = clock.mono();
   std::string told;
+  RunLife last;  // as it was when the scheduler was asked
   for (;;) {
     const OwnWord own = own_word(run, unix_seconds(clock.wall()));
     RunLife life = judge_life(own, {}, unix_seconds(clock.wall()));
@@ -91,9 +92,10 @@ Result<RunLife> wait_for(const record::RunFolder& run, slurm::Scheduler& schedul
     if (is_certain && state != told && options.on_change) options.on_change(life);
     if (is_certain) told = state;
     if (is_certain && is_over(life.life)) return life;
+    if (is_certain) last = std::move(life);
     if (options.deadline.passed()) {
-      return timeout("run {}: still {}{}", run.id(), to_text(life.life),
-                     life.note.empty() ? "" : format(" ({})", life.note));
+      return timeout("run {}: still {}{}", run.id(), to_text(last.life),
+                     last.note.empty() ? "" : format(" ({})", last.note));
     }
     if (options.should_stop && options.should_stop())
       return cancelled("run {}: no longer waited for", run.id());

@@ -8,6 +8,7 @@
 // comment. The job itself needs no record of 5: its script names the attempt's folder.
 #include "launch/submit.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -54,22 +55,49 @@ slurm::BatchScript describe(const Request& request, const record::Attempt& attem
   return script;
 }
 
-// Where the user can change what sbatch refuses: the key whose word is in its complaint.
+std::string with_place(std::string_view key, const job::Job& job) {
+  return format("{}, {}", key, job.origins.where(key));
+}
+
+// The keys with which the job itself says how large it is.
+std::vector<std::string_view> sizes_asked_for(const job::Job& job) {
+  std::vector<std::string_view> keys = {"resources.memory_per_node", "resources.gpus_per_rank",
+                                        "resources.cpus_per_rank", "resources.ranks_per_node",
+                                        "resources.nodes"};
+  std::erase_if(keys, [&](std::string_view key) { return job.origins.where(key) == "default"; });
+  return keys;
+}
+
+// Where the user can change what sbatch refuses: the keys whose word is in its complaint, else those that
+// only sbatch understands.
 Status with_key(Status refused, const job::Job& job) {
   const std::string lower = to_lower(refused.message());
   const auto said = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
-  std::string key;
-  if (said("qos") && job.slurm.qos) key = "slurm.qos";
-  if (said("reservation") && job.slurm.reservation) key = "slurm.reservation";
-  if (said("time limit") && job.resources.time) key = "resources.time";
-  if (said("memory") && job.resources.memory_per_node) key = "resources.memory_per_node";
-  if (said("partition") && job.slurm.partition) key = "slurm.partition";
-  if (said("account") && job.slurm.account) key = "slurm.account";
-  if (said("node count") || said("node configuration")) key = "resources.nodes";
-  if (key.empty() || refused.code() != Code::invalid) return refused;
-  const std::string where = job.origins.where(key);
-  return Status(refused.code(), format("{} ({}{})", refused.message(), key,
-                                       where == "default" ? ", by default" : ", " + where));
+  std::vector<std::string_view> keys;
+  if (said("node count") || said("node configuration")) keys = sizes_asked_for(job);
+  if (said("qos") && job.slurm.qos) keys = {"slurm.qos"};
+  if (said("reservation") && job.slurm.reservation) keys = {"slurm.reservation"};
+  if (said("time limit") && job.resources.time) keys = {"resources.time"};
+  if (said("memory") && job.resources.memory_per_node) keys = {"resources.memory_per_node"};
+  if (said("partition") && job.slurm.partition) keys = {"slurm.partition"};
+  if (said("account") && job.slurm.account) keys = {"slurm.account"};
+  if (keys.empty() && !job.slurm.extra.empty()) keys = {"slurm.extra"};
+  if (keys.empty() || refused.code() != Code::invalid) return refused;
+  std::vector<std::string> places;
+  for (std::string_view key : keys) places.push_back(with_place(key, job));
+  return Status(refused.code(), format("{} ({})", refused.message(), join(places, "; ")));
+}
+
+// What #SBATCH lines cannot say of a path.
+Status check_path(const job::Job& job, std::string_view key, const std::string& path) {
+  const bool has_control = std::any_of(path.begin(), path.end(),
+                                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (has_control)
+    return invalid("{}: Slurm takes no control character in a path ({})", printable(path), with_place(key, job));
+  // In the name of a log it would switch off the %% before a per cent sign.
+  if (key == "record.directory" && path.find('\\') != std::string::npos)
+    return invalid("{}: Slurm takes no backslash in the path of a log ({})", printable(path), with_place(key, job));
+  return {};
 }
 
 }  // namespace
@@ -82,6 +110,8 @@ Status check_submission(const Request& request) {
                    request.job.resources.nodes)
         .cure("stoker submit --set launcher=srun");
   }
+  RETURN_IF_ERROR(check_path(request.job, "working_directory", request.job.working_directory.string()));
+  RETURN_IF_ERROR(check_path(request.job, "record.directory", request.job.record.directory.string()));
   // The folder's name is made later; what can be wrong with a script is in its path and in the job.
   const record::Attempt attempt(request.job.record.directory / "run/attempts/1", 1);
   return batch_script(request, attempt, "run").status();

@@ -12,87 +12,9 @@ from pathlib import Path
 
 import pytest
 from labs import Lab, wait_until
+from submitted import Runs
 
 pytestmark = pytest.mark.needs("slurm")
-
-
-class Runs:
-    """Jobs of one folder on the lab."""
-
-    def __init__(self, lab: Lab, folder: Path):
-        self.lab = lab
-        self.folder = folder
-
-    def job(self, run: str, resources: str = "nodes: 2", more: str = "", name: str = "digits") -> Path:
-        file = self.folder / "job.yaml"
-        file.write_text(f"name: {name}\nrun: {{shell: {json.dumps(run)}}}\nresources: {{{resources}}}\n{more}")
-        return file
-
-    def stoker(self, *words: str, code: int | None = 0, **options):
-        return self.lab.stoker(*words, code=code, **({"cwd": self.folder} | options))
-
-    def submit(self, *words: str, **options) -> str:
-        """Submits job.yaml; the job's id."""
-        return json.loads(self.stoker("submit", "job.yaml", "--json", *words, **options).out)["job"]
-
-    def status(self, run: str = "last") -> dict:
-        (run,) = json.loads(self.stoker("status", run, "--json").out)["runs"]
-        return run
-
-    def wait_for(self, *states: str, run: str = "last") -> dict:
-        def look() -> dict | None:
-            now = self.status(run)
-            return now if now["state"] in states else None
-
-        return wait_until(look, f"run is {' or '.join(states)}")
-
-    @property
-    def run(self) -> Path:
-        return max((self.folder / "runs").iterdir(), key=lambda run: run.stat().st_ctime_ns)
-
-    def log(self, rank: int, attempt: int = 1) -> str:
-        return (self.run / f"attempts/{attempt}/rank-{rank:04}.log").read_text()
-
-    def batch_log(self, attempt: int = 1) -> str:
-        return (self.run / f"attempts/{attempt}/slurm.log").read_text()
-
-    def processes(self, program: str, node: str | None = None, **variables: str) -> list[int]:
-        """Processes of the newest run with this name and these variables in their environment."""
-        wanted = {f"STOKER_RUN_DIR={self.run}"} | {f"{name}={value}" for name, value in variables.items()}
-        if node:
-            wanted.add(f"SLURMD_NODENAME={node}")
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and (entry / "comm").read_text() == f"{program}\n":
-                    has = set((entry / "environ").read_bytes().decode(errors="replace").split("\0"))
-                    if wanted <= has:
-                        found.append(int(entry.name))
-            except OSError:
-                continue
-        return found
-
-
-@pytest.fixture
-def runs(lab: Lab) -> Runs:
-    folder = lab.shared / "project"
-    folder.mkdir()
-    return Runs(lab, folder)
-
-
-@pytest.fixture
-def wrapper(tmp_path: Path):
-    """wrapper("sbatch", text) puts a program of that name before Slurm's own; gives the PATH."""
-
-    def make(name: str, text: str) -> str:
-        program = tmp_path / "bin" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(f"#!/bin/bash\n{text}\n")
-        program.chmod(0o755)
-        return f"{program.parent}:{os.environ['PATH']}"
-
-    return make
-
 
 PLACE = "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE node $NODE_RANK $SLURMD_NODENAME threads $OMP_NUM_THREADS"
 
@@ -244,6 +166,7 @@ def test_a_killed_supervisor_of_a_rank_is_named_and_leaves_nothing(runs: Runs):
     wait_until(lambda: runs.processes("sleep") == [], "no process is left")
 
 
+@pytest.mark.soak
 def test_a_frozen_node_is_named_within_ten_seconds(runs: Runs):
     runs.job("sleep 300")
     runs.submit()
@@ -272,6 +195,7 @@ def test_usr1_of_the_batch_shell_stops_the_ranks_after_a_checkpoint(runs: Runs):
     assert [runs.log(0), runs.log(1)] == ["saved\n", "saved\n"]
 
 
+@pytest.mark.soak
 def test_a_requeued_job_is_the_next_attempt_of_its_run(runs: Runs):
     runs.job("[ $(basename $STOKER_ATTEMPT_DIR) = 2 ] || sleep 300; echo attempt $(basename $STOKER_ATTEMPT_DIR)")
     job = runs.submit()
@@ -286,14 +210,50 @@ def test_a_requeued_job_is_the_next_attempt_of_its_run(runs: Runs):
 def test_what_sbatch_refuses_is_told_with_its_key_and_recorded(runs: Runs):
     runs.job("true", "nodes: 1", "slurm: {partition: fast}")
     refused = runs.stoker("submit", "job.yaml", code=2).err
-    assert (
-        refused
-        == "sbatch: invalid partition specified: fast; Invalid partition name specified (slurm.partition, job.yaml:4:20)\n"
-    )
+    said = "invalid partition specified: fast; Invalid partition name specified (slurm.partition, job.yaml:4:20)"
+    assert refused == f"sbatch: {said}\n"
     now = runs.status()
     assert (now["state"], now["reason"]) == ("failed", refused.strip())
     runs.stoker("resume", "--set", "slurm.partition=cpu")
     assert runs.stoker("wait").out == f"run {runs.run.name}: done\n"
+
+
+UNAVAILABLE = "Requested node configuration is not available"
+
+
+@pytest.mark.parametrize(
+    ("resources", "slurm", "complaint"),
+    [
+        ("gpus_per_rank: 9", "", f"{UNAVAILABLE} (resources.gpus_per_rank, job.yaml:3:28)"),
+        (
+            "nodes: 2, memory_per_node: 4TiB",
+            "",
+            f"Memory specification can not be satisfied; {UNAVAILABLE} (resources.memory_per_node, job.yaml:3:40)",
+        ),
+        ("nodes: 1", "reservation: course", "Requested reservation is invalid (slurm.reservation, job.yaml:4:22)"),
+        ("nodes: 1", "extra: [--constraint=v100]", "Invalid feature specification (slurm.extra, job.yaml:4:16)"),
+        ("nodes: 1", "extra: [--nodelist=n9]", "Invalid node name specified (slurm.extra, job.yaml:4:16)"),
+        (
+            "nodes: 1",
+            "extra: [--nonsense=1]",
+            "unrecognized option '--nonsense=1'; Try \"sbatch --help\" for more information (slurm.extra, job.yaml:4:16)",
+        ),
+    ],
+)
+def test_a_refusal_names_what_the_job_asked_for(runs: Runs, resources: str, slurm: str, complaint: str):
+    runs.job("true", resources, f"slurm: {{{slurm}}}")
+    assert runs.stoker("submit", "job.yaml", code=2).err == f"sbatch: {complaint}\n"
+    assert runs.lab.run("squeue", "--noheader").out == ""
+
+
+def test_what_can_never_start_is_told(runs: Runs):
+    runs.job("true", "nodes: 40")
+    runs.submit()
+    why = "PartitionConfig: its partition does not allow what it asks for: it will never start"
+    wait_until(lambda: runs.status()["reason"] == why, "the reason is known")
+    given_up = runs.stoker("wait", "--timeout", "1s", code=1)
+    assert given_up.err == f"queued ({why})\nrun {runs.run.name}: still queued ({why})\n"
+    runs.stoker("cancel")
 
 
 def test_a_submission_killed_after_sbatch_loses_no_job(runs: Runs, wrapper):
@@ -341,19 +301,8 @@ def test_no_name_reaches_a_shell(runs: Runs):
 
 def test_a_job_in_a_job_inherits_nothing_of_it(runs: Runs):
     runs.job(PLACE, "nodes: 2, ranks_per_node: 1, cpus_per_rank: 2")
-    runs.lab.run(
-        "salloc",
-        "-N1",
-        "-n1",
-        "-w",
-        "n4",
-        "--mem=100",
-        "stoker",
-        "submit",
-        "job.yaml",
-        cwd=runs.folder,
-        env={"SBATCH_TIMELIMIT": "nonsense"},
-    )
+    outer = ["salloc", "-N1", "-n1", "-w", "n4", "--mem=100"]
+    runs.lab.run(*outer, "stoker", "submit", "job.yaml", cwd=runs.folder, env={"SBATCH_TIMELIMIT": "nonsense"})
     runs.stoker("wait")
     assert runs.log(1) == "1/2 0/1 node 1 n2 threads 2\n"
 
@@ -365,12 +314,8 @@ def test_run_in_an_allocation_starts_the_ranks_on_all_its_nodes(runs: Runs):
         f"{rank}/4 0/1 node {rank} n{rank + 1}" for rank in range(4)
     ]
     failing = runs.job("exit $((RANK * 3))", "nodes: 2")
-    assert (
-        runs.lab.run("salloc", "-w", "n[1-2]", "stoker", "run", failing, cwd=runs.folder, code=None).err.count(
-            "rank 1 (n2) left"
-        )
-        == 1
-    )
+    done = runs.lab.run("salloc", "-w", "n[1-2]", "stoker", "run", failing, cwd=runs.folder, code=None)
+    assert done.err.count("rank 1 (n2) left") == 1
 
 
 def controller_of(lab: Lab) -> int:
@@ -380,6 +325,7 @@ def controller_of(lab: Lab) -> int:
     return pid
 
 
+@pytest.mark.soak
 def test_a_frozen_controller_is_told_and_waited_for_no_longer_than_promised(runs: Runs):
     runs.job("true", "nodes: 1", "slurm: {extra: [--hold]}")
     job = runs.submit()

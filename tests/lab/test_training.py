@@ -1,5 +1,5 @@
 """The main job on a real cluster: trained on one, two and four nodes, killed, resumed to the same weights; a script of one's
-own on two nodes."""
+own on as many."""
 
 import json
 import os
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from labs import Lab, wait_until
+from labs import wait_until
+from submitted import Runs
 
 pytestmark = [pytest.mark.needs("slurm"), pytest.mark.timeout(600)]
 
@@ -21,31 +22,26 @@ train: {{model: cifar-resnet20, epochs: {epochs}, batch: 16, seed: 3, optimizer:
 data:
   train: {{source: small, split: train}}
 resources: {{nodes: {nodes}, ranks_per_node: 1, cpus_per_rank: 1, time: 10m}}
-checkpoint: {{every: 5 steps, keep: 3}}
+checkpoint: {{every: {every} steps, keep: 3}}
 """
 
 
 @pytest.fixture
-def project(lab: Lab, example_images: Path) -> Path:
+def project(runs: Runs, example_images: Path) -> Runs:
     """A folder that all nodes see, with a small dataset: 16 images of each class, so 5 steps of two ranks an epoch."""
-    folder = lab.shared / "project"
     for kind in sorted((example_images / "train").iterdir()):
-        target = folder / "images/train" / kind.name
+        target = runs.folder / "images/train" / kind.name
         target.mkdir(parents=True)
         for image in sorted(kind.iterdir())[:16]:
             shutil.copy(image, target)
-    lab.stoker("data", "pack", "images", "small", cwd=folder)
-    return folder
+    runs.stoker("data", "pack", "images", "small")
+    return runs
 
 
-def submit(lab: Lab, project: Path, nodes: int, epochs: int) -> Path:
+def submit(project: Runs, nodes: int, epochs: int, every: int = 5) -> Path:
     """Submits the main job; its run folder."""
-    (project / "job.yaml").write_text(JOB.format(nodes=nodes, epochs=epochs))
-    return Path(json.loads(lab.stoker("submit", "job.yaml", "--json", cwd=project).out)["folder"])
-
-
-def wait(lab: Lab, project: Path, run: Path, code: int = 0) -> str:
-    return lab.stoker("wait", run, cwd=project, code=code, timeout=300).out
+    (project.folder / "job.yaml").write_text(JOB.format(nodes=nodes, epochs=epochs, every=every))
+    return Path(json.loads(project.stoker("submit", "job.yaml", "--json").out)["folder"])
 
 
 def weights(run: Path) -> dict[str, bytes]:
@@ -65,69 +61,71 @@ def weights(run: Path) -> dict[str, bytes]:
     return found
 
 
-def process_of_rank(run: Path, rank: int) -> int | None:
-    wanted = {f"RANK={rank}", f"STOKER_RUN_DIR={run}"}
-    for entry in Path("/proc").iterdir():
-        try:
-            if not entry.name.isdigit() or (entry / "comm").read_text() != "stoker-train\n":
-                continue
-            if wanted <= set((entry / "environ").read_bytes().decode(errors="replace").split("\0")):
-                return int(entry.name)
-        except OSError:
-            continue
-    return None
+def hosts_of(run: Path) -> list[str]:
+    """The nodes whose ranks have ended."""
+    events = map(json.loads, (run / "attempts/1/events-node-0000.jsonl").read_text().splitlines())
+    return sorted(event["host"] for event in events if event["kind"] == "rank_ended")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("nodes", [1, 4])
-def test_trains_on_one_and_four_nodes(lab: Lab, project: Path, nodes: int):
-    run = submit(lab, project, nodes, epochs=1)
-    assert wait(lab, project, run) == f"run {run.name}: done\n"
-    started = json.loads((run / "attempts/1/events-node-0000.jsonl").read_text().splitlines()[0])
-    assert started["world_size"] == nodes
+def test_trains_on_one_and_four_nodes(project: Runs, nodes: int):
+    run = submit(project, nodes, epochs=1)
+    assert project.wait(run) == f"run {run.name}: done\n"
+    assert hosts_of(run) == [f"n{node + 1}" for node in range(nodes)]
     assert len(list(run.glob("attempts/1/metrics-*.csv"))) == nodes
 
 
-def test_a_rank_killed_on_the_second_node_is_resumed_to_the_weights_of_an_undisturbed_run(lab: Lab, project: Path):
-    undisturbed = submit(lab, project, 2, epochs=4)
-    wait(lab, project, undisturbed)
-
-    run = submit(lab, project, 2, epochs=4)
+def kill_rank_1_and_resume(project: Runs, undisturbed: Path, epochs: int, every: int) -> None:
+    """On two nodes; the end has to be as that of the undisturbed run."""
+    run = submit(project, 2, epochs, every)
     wait_until(lambda: list(run.glob("checkpoints/step-*")), "the first checkpoint", 120)
-    victim = wait_until(lambda: process_of_rank(run, 1), "rank 1")
+    (victim,) = wait_until(lambda: project.processes("stoker-train", node="n2"), "rank 1")
     os.kill(victim, signal.SIGKILL)
-    said = wait(lab, project, run, code=137)
+    said = project.wait(run, code=137)
     assert "failed (rank 1 (n2) left at epoch" in said
     assert "killed by signal 9 (SIGKILL)" in said
-    resumed = lab.stoker("resume", run, cwd=project).out
-    assert "attempt 2, from the last valid checkpoint" in resumed
-    assert wait(lab, project, run) == f"run {run.name}: done\n"
+    assert "attempt 2, from the last valid checkpoint" in project.stoker("resume", run).out
+    assert project.wait(run) == f"run {run.name}: done\n"
     assert weights(run) == weights(undisturbed)
 
 
-def test_a_warning_of_the_end_is_a_checkpoint_from_which_the_run_goes_on(lab: Lab, project: Path):
-    run = submit(lab, project, 2, epochs=40)
-    job = json.loads(lab.stoker("status", run, "--json", cwd=project).out)["runs"][0]["job"]
+def test_a_rank_killed_on_the_second_node_is_resumed_to_the_weights_of_an_undisturbed_run(project: Runs):
+    undisturbed = submit(project, 2, epochs=2, every=2)
+    project.wait(undisturbed)
+    kill_rank_1_and_resume(project, undisturbed, epochs=2, every=2)
+
+
+@pytest.mark.soak
+def test_ten_kills_on_the_second_node_leave_no_trace_in_the_weights(project: Runs):
+    undisturbed = submit(project, 2, epochs=8)
+    project.wait(undisturbed)
+    for _ in range(10):
+        kill_rank_1_and_resume(project, undisturbed, epochs=8, every=5)
+
+
+def test_a_warning_of_the_end_is_a_checkpoint_from_which_the_run_goes_on(project: Runs):
+    run = submit(project, 2, epochs=40)
+    job = project.status(str(run))["job"]
     wait_until(lambda: list(run.glob("checkpoints/step-*")), "the first checkpoint", 120)
-    lab.run("scancel", "--batch", "--signal=USR1", job)
-    assert wait(lab, project, run, code=75) == f"run {run.name}: stopped (stopped after a checkpoint)\n"
-    assert "valid" in lab.stoker("checkpoint", "list", run, cwd=project).out
-    lab.stoker("resume", run, "--set", "train.epochs=40", cwd=project)
+    project.lab.run("scancel", "--batch", "--signal=USR1", job)
+    assert project.wait(run, code=75) == f"run {run.name}: stopped (stopped after a checkpoint)\n"
+    assert "valid" in project.stoker("checkpoint", "list", run).out
+    project.stoker("resume", run)
     wait_until(lambda: list(run.glob("attempts/2/metrics-0001.csv")), "attempt 2 trains", 120)
-    lab.stoker("cancel", run, cwd=project)
-    assert f"run {run.name}: cancelled" in wait(lab, project, run, code=None)
+    project.stoker("cancel", run)
+    assert f"run {run.name}: cancelled" in project.wait(run, code=None)
 
 
-def test_a_script_of_one_s_own_trains_on_two_nodes(lab: Lab, project: Path):
-    shutil.copy(REPOSITORY / "examples/pytorch/train.py", project)
-    shutil.copytree(project / "images/train", project / "images/test")
-    (project / "job.yaml").write_text(
-        f"name: own\nrun: {sys.executable} train.py --data images --epochs 1 --batch 16 --steps 3\n"
-        "resources: {nodes: 2, cpus_per_rank: 1}\n"
+@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.soak), 2, pytest.param(4, marks=pytest.mark.soak)])
+def test_a_script_of_one_s_own_trains_on_several_nodes(project: Runs, nodes: int):
+    shutil.copy(REPOSITORY / "examples/pytorch/train.py", project.folder)
+    shutil.copytree(project.folder / "images/train", project.folder / "images/test")
+    (project.folder / "job.yaml").write_text(
+        f"name: own\nrun: {sys.executable} train.py --data images --epochs 1 --batch 16 --steps 2\n"
+        f"resources: {{nodes: {nodes}, cpus_per_rank: 1}}\n"
     )
-    run = Path(json.loads(lab.stoker("submit", "job.yaml", "--json", cwd=project).out)["folder"])
-    assert wait(lab, project, run) == f"run {run.name}: done\n"
+    run = Path(json.loads(project.stoker("submit", "job.yaml", "--json").out)["folder"])
+    assert project.wait(run) == f"run {run.name}: done\n"
     assert "epoch 1: loss" in (run / "attempts/1/rank-0000.log").read_text()
-    ended = [
-        line for line in (run / "attempts/1/events-node-0000.jsonl").read_text().splitlines() if "rank_ended" in line
-    ]
-    assert sorted(json.loads(line)["host"] for line in ended) == ["n1", "n2"]
+    assert hosts_of(run) == [f"n{node + 1}" for node in range(nodes)]

@@ -105,7 +105,8 @@ Status complaint(std::string_view program, const Captured& captured) {
   }
   if (said.empty()) return unavailable("{}: {} without a word", program, to_text(captured.exit));
   Status status(code, format("{}: {}", program, said));
-  const bool has_no_cluster = said.find("establish a configuration source") != std::string::npos;
+  const bool has_no_cluster = said.find("establish a configuration source") != std::string::npos ||
+                              said.find("process configuration file") != std::string::npos;
   return has_no_cluster ? std::move(status).cure("export SLURM_CONF=FILE, on a machine of a Slurm cluster")
                         : status;
 }

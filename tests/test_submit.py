@@ -1,0 +1,159 @@
+"""What `stoker submit` says and leaves without a cluster: the script it would submit, and what it refuses."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+JOB = "name: digits\nrun: 'true'\n"
+HOSTILE = """we"ird $(touch pwned) `touch pwned` 'é' %j #x;touch pwned"""
+
+
+def refused(stoker, text: str, code: int = 2, *words: str) -> str:
+    """What submitting this job file is refused with; nothing may be left of it."""
+    (stoker.folder / "job.yaml").write_text(text)
+    said = stoker("submit", "job.yaml", *words, code=code)
+    assert said.out == ""
+    assert not (stoker.folder / "runs").exists()
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("resources: {nodez: 2}", "3:13: unknown key 'nodez'; did you mean 'nodes'?"),
+        ("resources: {nodes: two}", "3:20: resources.nodes: 'two' is not a whole number"),
+        ("resources: {nodes: 0}", "3:20: resources.nodes: 0 is too small (at least 1)"),
+        ("resources: {time: 90}", "3:19: resources.time: '90' has no unit (write 90s, 90m or 90h)"),
+        (
+            "resources: {memory_per_node: 64}",
+            "3:30: resources.memory_per_node: '64' has no unit (write 64GB, 64MiB, ...)",
+        ),
+        ("slurm: {partition: [a, b]}", "3:20: slurm.partition: wants text, got a list"),
+        ("slurm: {partition: gpu cpu}", "3:20: slurm.partition: 'gpu cpu' is no name"),
+        ('slurm: {account: "a\\n#SBATCH --uid=0"}', "3:18: slurm.account: 'a\\x0a#SBATCH --uid=0' is no name"),
+        ("slurm: {qos: '-x'}", "3:14: slurm.qos: '-x' is no name"),
+        ("slurm: {reservation: ''}", "3:22: slurm.reservation: '' is no name"),
+        ("slurm: {extra: [--time=1]}", "3:16: slurm.extra: '--time=1': use resources.time in place of --time"),
+        ("slurm: {extra: [--output=x]}", "3:16: slurm.extra: '--output=x': --output is set by Stoker"),
+        ("slurm: {extra: [gpu]}", "3:16: slurm.extra: 'gpu' is no option for sbatch (as in --constraint=v100)"),
+        (
+            'slurm: {extra: ["--nice=1\\n#SBATCH --uid=0"]}',
+            "3:16: slurm.extra: '--nice=1\\x0a#SBATCH --uid=0' has a control character",
+        ),
+    ],
+)
+def test_a_mistake_in_the_job_file_is_shown_where_it_is(stoker, line: str, complaint: str):
+    said = refused(stoker, JOB + line + "\n").splitlines()
+    assert said[:2] == [f"job.yaml:{complaint}", f"    3 | {line}"]
+    assert said[2] == "      | " + " " * (int(complaint.split(":")[1]) - 1) + "^"
+
+
+def test_a_name_that_no_folder_should_have_is_refused(stoker):
+    assert refused(stoker, 'name: "a\\nb"\nrun: x\n').splitlines()[0] == (
+        "job.yaml:1:7: name: 'a\\x0ab' does not fit: letters, digits, '.', '_' and '-', at most 64, no '.' first"
+    )
+
+
+def test_missing_folders_are_named_with_what_makes_them(stoker):
+    here = stoker.folder
+    assert (
+        refused(stoker, JOB + "working_directory: nowhere\n", 1)
+        == f"working_directory: {here}/nowhere: no such folder\n"
+    )
+    assert refused(stoker, JOB + "environment: {venv: env}\n", 1) == (
+        f"environment.venv: {here}/env: no virtual environment (no bin/python)\n  try: python3 -m venv {here}/env\n"
+    )
+    assert refused(stoker, JOB + "data: {train: {source: digits}}\n", 1) == (
+        f"data.train.source: {here}/digits: no such folder\n  try: stoker data pack FOLDER {here}/digits\n"
+    )
+    assert stoker("submit", "no.yaml", code=1).err == "no.yaml: no such file or directory\n  try: stoker init\n"
+
+
+def test_nodes_that_a_launcher_cannot_use_are_refused(stoker):
+    assert refused(stoker, JOB + "resources: {nodes: 2}\nlauncher: single\n") == (
+        "resources.nodes: 2 asked for, but launcher: single starts ranks on one node only\n"
+        "  try: stoker submit --set launcher=srun\n"
+    )
+
+
+def test_a_path_that_sbatch_cannot_take_is_refused(stoker):
+    (stoker.folder / "a\nb").mkdir()
+    assert refused(stoker, JOB + 'working_directory: "a\\nb"\n') == (
+        f"{stoker.folder}/a\\x0ab: Slurm takes no control character in a path (working_directory, job.yaml:3:20)\n"
+    )
+    assert refused(stoker, JOB + "record: {directory: 'a\\b'}\n") == (
+        f"{stoker.folder}/a\\b: Slurm takes no backslash in the path of a log (record.directory, job.yaml:3:21)\n"
+    )
+
+
+def test_without_sbatch_it_says_where_one_is_found(stoker):
+    (stoker.folder / "job.yaml").write_text(JOB)
+    said = stoker("submit", "job.yaml", code=3, env={"PATH": str(stoker.folder)})
+    assert said.err == (
+        "sbatch: no such program in PATH (is this a machine with Slurm?)\n"
+        "  try: module load slurm, or on a machine of your own: stoker run JOB\n"
+    )
+    (run,) = (stoker.folder / "runs").iterdir()
+    assert stoker("status", "last", "--json", code=0).out.count('"failed"') == 1
+    again = stoker("resume", "last", code=3, env={"PATH": str(stoker.folder)})
+    assert again.err == said.err
+    assert sorted(attempt.name for attempt in (run / "attempts").iterdir()) == ["1", "2"]
+
+
+def test_a_folder_for_runs_that_cannot_be_written_is_refused(stoker, open_folder: Path):
+    (open_folder / "job.yaml").write_text(JOB)
+    open_folder.chmod(0o755)
+    said = stoker("submit", "job.yaml", code=2, cwd=open_folder, user=65534)
+    assert said.err == f"{open_folder}/runs: permission denied\n"
+    assert sorted(path.name for path in open_folder.iterdir()) == ["job.yaml"]
+    (stoker.folder / "file").write_text("")
+    assert refused(stoker, JOB + "record: {directory: file}\n", 1) == f"{stoker.folder}/file: not a directory\n"
+
+
+@pytest.mark.needs("mount")
+def test_a_full_disk_is_told_and_nothing_is_submitted(stoker, tmpfs):
+    disk = tmpfs("256k")
+    (disk / "job.yaml").write_text(JOB)
+    (disk / "filling").write_bytes(b"x" * 240 * 1024)
+    sbatch = stoker.folder / "bin/sbatch"
+    sbatch.parent.mkdir()
+    sbatch.write_text("#!/bin/sh\ntouch /proc/self/cwd/called\n")
+    sbatch.chmod(0o755)
+    said = stoker("submit", "job.yaml", code=1, cwd=disk, env={"PATH": f"{sbatch.parent}:/bin"})
+    assert said.err.endswith("no space left on device\n")
+    assert not (disk / "called").exists()
+
+
+def test_what_a_shell_would_run_stays_a_word_of_the_script(stoker):
+    folder = stoker.folder / HOSTILE
+    folder.mkdir()
+    option = json.dumps(f"--mcs-label={HOSTILE}")
+    (folder / "job.yaml").write_text(JOB + f"slurm: {{extra: [{option}], account: $(id), qos: '`id`'}}\n")
+    script = stoker("submit", "job.yaml", "--dry-run", code=0, cwd=folder).out
+    quoted = HOSTILE.replace('"', '\\"')
+    lines = script.splitlines()
+    assert '#SBATCH --account="$(id)"' in lines
+    assert '#SBATCH --qos="`id`"' in lines
+    assert f'#SBATCH --mcs-label="{quoted}"' in lines
+    assert f'#SBATCH --chdir="{stoker.folder}/{quoted}"' in lines
+    log = quoted.replace("%", "%%")
+    assert f'#SBATCH --output="{stoker.folder}/{log}/runs/RUN/attempts/1/slurm.log"' in lines
+    # As bash reads the one command of the script.
+    told = subprocess.run(
+        ["bash", "-c", script.replace("\nexec ", "\nprintf '%s|' ")], cwd=folder, capture_output=True, text=True
+    )
+    assert told.stdout == f"{stoker.path}|run|{folder}/runs/RUN/attempts/1|"
+    assert told.stderr == ""
+    assert [path.name for path in folder.iterdir()] == ["job.yaml"]
+    assert list(stoker.folder.rglob("pwned")) == []
+
+
+def test_a_dry_run_leaves_nothing_and_asks_nobody(stoker):
+    (stoker.folder / "job.yaml").write_text(JOB)
+    shown = stoker("submit", "job.yaml", "--dry-run", "--json", code=0, env={"PATH": str(stoker.folder)})
+    said = json.loads(shown.out)
+    assert (said["name"], said["resumes"]) == ("digits", None)
+    assert said["script"].startswith("#!/bin/bash\n# digits, attempt 1 of run RUN, written by stoker ")
+    assert [path.name for path in stoker.folder.iterdir()] == ["job.yaml"]
