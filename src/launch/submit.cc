@@ -90,13 +90,15 @@ Status with_key(Status refused, const job::Job& job) {
 
 // What #SBATCH lines cannot say of a path.
 Status check_path(const job::Job& job, std::string_view key, const std::string& path) {
-  const bool has_control = std::any_of(path.begin(), path.end(),
-                                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  const bool has_control = std::any_of(
+      path.begin(), path.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (has_control)
-    return invalid("{}: Slurm takes no control character in a path ({})", printable(path), with_place(key, job));
+    return invalid("{}: Slurm takes no control character in a path ({})", printable(path),
+                   with_place(key, job));
   // In the name of a log it would switch off the %% before a per cent sign.
   if (key == "record.directory" && path.find('\\') != std::string::npos)
-    return invalid("{}: Slurm takes no backslash in the path of a log ({})", printable(path), with_place(key, job));
+    return invalid("{}: Slurm takes no backslash in the path of a log ({})", printable(path),
+                   with_place(key, job));
   return {};
 }
 

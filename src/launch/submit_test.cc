@@ -2,43 +2,16 @@
 
 #include <gmock/gmock.h>
 
-#include "base/file.h"
 #include "launch/control.h"
-#include "launch/fake_scheduler.h"
+#include "launch/sandbox.h"
 
 namespace stoker::launch {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::SizeIs;
-
-// A job, and what can be seen of its runs.
-class Sandbox {
- public:
-  Request request(const std::string& more = "") {
-    EXPECT_TRUE(write_file(box_ / "job.yaml", "name: digits\nrun: sleep 9\n" + more).ok());
-    auto job = job::load(box_ / "job.yaml", {.current_directory = box_.path()});
-    EXPECT_TRUE(job.ok()) << job.status().to_string();
-    Request request{.job = std::move(*job)};
-    request.stoker = "/opt/stoker";
-    return request;
-  }
-  std::vector<record::RunFolder> runs() const {
-    std::vector<record::RunFolder> folders;
-    const auto listed = *record::list_runs(box_ / "runs");
-    for (const record::ListedRun& run : listed) folders.push_back(*run.run);
-    return folders;
-  }
-  FakeScheduler scheduler;
-
- private:
-  TempDirectory box_;
-};
-
-Deadline soon() { return Deadline::after(10s); }
 
 TEST(Submit, makes_run_attempt_script_and_one_call) {
   Sandbox box;
@@ -69,6 +42,22 @@ TEST(Submit, a_refusal_names_the_key_and_stays_in_the_run_folder) {
   EXPECT_EQ(life.note, refused.message());
 }
 
+TEST(Submit, a_refusal_of_the_size_names_every_size_that_was_asked_for) {
+  Sandbox box;
+  box.scheduler.problem = invalid("sbatch: Requested node configuration is not available");
+  const auto refused = [&](const std::string& more) {
+    return std::string(submit(box.request(more), box.scheduler, soon()).status().message());
+  };
+  EXPECT_EQ(refused(""), "sbatch: Requested node configuration is not available");
+  EXPECT_THAT(
+      refused("resources: {nodes: 9, cpus_per_rank: 99}\n"),
+      MatchesRegex("sbatch: Requested node configuration is not available "
+                   "\\(resources.cpus_per_rank, .*job.yaml:3:38; resources.nodes, .*job.yaml:3:20\\)"));
+  box.scheduler.problem = invalid("sbatch: Invalid feature specification");
+  EXPECT_THAT(refused("slurm: {extra: [--constraint=v100]}\n"),
+              MatchesRegex("sbatch: Invalid feature specification \\(slurm.extra, .*job.yaml:3:16\\)"));
+}
+
 TEST(Submit, an_answer_that_never_came_leaves_the_job_to_be_found) {
   Sandbox box;
   box.scheduler.answer = timeout("sbatch: no answer within 60 s");
@@ -94,6 +83,15 @@ TEST(Submit, what_is_missing_is_refused_before_anything_is_written) {
             "resources.nodes: 2 asked for, but launcher: single starts ranks on one node only\n"
             "  try: stoker submit --set launcher=srun");
   EXPECT_EQ(box.scheduler.questions, 0);
+  EXPECT_THAT(box.runs(), SizeIs(0));
+}
+
+TEST(Submit, without_the_trainer_there_is_nothing_to_start) {
+  Sandbox box;
+  Request request = box.request();
+  request.job.command.reset();
+  EXPECT_EQ(submit(request, box.scheduler, soon()).status().to_string(),
+            "stoker-train: not beside the command in /opt\n  try: script/build");
   EXPECT_THAT(box.runs(), SizeIs(0));
 }
 

@@ -52,6 +52,12 @@ TEST(Allocation, what_slurm_would_not_write_is_refused) {
             "SLURM_JOB_ID: 'x' is not a number of at least 1 (set by Slurm?)");
   EXPECT_EQ(current_allocation(environment({{"SLURM_JOB_ID", "1"}})).status().message(),
             "SLURM_JOB_NODELIST: no nodes (job 1)");
+  EXPECT_EQ(
+      current_allocation(
+          environment({{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n1"}, {"SLURM_JOB_END_TIME", "soon"}}))
+          .status()
+          .message(),
+      "SLURM_JOB_END_TIME: 'soon' is not a time");
 }
 
 TEST(Task, uneven_tasks_per_node_give_each_node_its_own_count) {

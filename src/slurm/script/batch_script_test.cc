@@ -132,6 +132,7 @@ TEST(CheckExtra, refuses_what_has_a_key_of_its_own_or_is_no_option) {
   EXPECT_EQ(error("--array=1-3"), "'--array=1-3': --array is set by Stoker");
   EXPECT_EQ(error("constraint"), "'constraint' is no option for sbatch (as in --constraint=v100)");
   EXPECT_EQ(error("--"), "'--' is no option for sbatch (as in --constraint=v100)");
+  EXPECT_EQ(error("--nice=" + std::string(5000, '9')), "an option of 5007 bytes is too long");
   EXPECT_EQ(error("--nice=3\n#SBATCH"), "'--nice=3\\x0a#SBATCH' has a control character");
   for (const char* good :
        {"--constraint=v100", "-C v100", "--exclusive", "--time-min=1:00", "--mail-type=END", "--gres=gpu:2",
