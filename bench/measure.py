@@ -70,8 +70,13 @@ def seconds_of(command: Sequence[str | Path], **options) -> float:
     return time.perf_counter() - started
 
 
-def conclude(what: str, found: Interval, limit: float, unit: str = "") -> None:
-    """Prints the result against its limit (at most that) and ends the bench: 0 within it, 1 over it."""
+def told(what: str, found: Interval, limit: float, unit: str = "") -> bool:
+    """Prints the result against its limit (at most that); whether it is within."""
     met = found.value <= limit
     print(f"{'ok' if met else 'MISSED':7}{what}: {found}{unit and ' ' + unit}, limit {limit:g}{unit and ' ' + unit}")
-    sys.exit(0 if met else 1)
+    return met
+
+
+def conclude(what: str, found: Interval, limit: float, unit: str = "") -> None:
+    """Prints the result against its limit and ends the bench: 0 within it, 1 over it."""
+    sys.exit(0 if told(what, found, limit, unit) else 1)
