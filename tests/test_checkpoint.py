@@ -194,6 +194,59 @@ def test_verify_names_a_step_that_is_not_there(stoker, checkpoints):
     assert stoker("checkpoint", "verify", code=2).err.startswith("checkpoint verify: ")
 
 
+def test_diff_shows_what_changed_the_most_first(stoker, exported):
+    done = stoker("checkpoint", "diff", exported / "world-2/step-100", exported / "world-2/step-200", code=1)
+    lines = done.out.splitlines()
+    assert lines[:3] == ["step 100 of run-a → step 200 of run-a", "state epoch: 10 → 20", "state lr: 10.0 → 20.0"]
+    assert lines[3].split() == ["TENSOR", "SHAPE", "|step", "100|", "|step", "200|", "CHANGE", "LARGEST"]
+    assert lines[-1] == "8 tensors: 7 changed, 1 the same, 0 only in one or of another form"
+    few = stoker("checkpoint", "diff", exported / "world-2/step-100", exported / "world-2", "--most", "2", code=1)
+    assert few.out.splitlines()[-2] == "and 5 more (--most)"
+
+
+def test_diff_measures_as_torch_does(stoker, exported):
+    import torch
+    from safetensors.torch import load_file
+
+    first, second = (exported / f"world-1/step-{step}" for step in (100, 200))
+    told = json.loads(stoker("checkpoint", "diff", first, second, "--optimizer", "--json", code=1).out)
+    tensors = {(tensor["part"], tensor["name"]): tensor for tensor in told["tensors"]}
+    for part in ("model", "optimizer"):
+        one, other = (load_file(next((step / part).glob("*.safetensors"))) for step in (first, second))
+        assert {name for of_part, name in tensors if of_part == part} == set(one)
+        for name in one:
+            a, b = one[name].double(), other[name].double()
+            finite = torch.isfinite(a) & torch.isfinite(b)
+            tensor = tensors[part, name]
+            assert tensor["not_finite"] == int((~finite).sum()), name
+            for what, expected in (("first_norm", a), ("second_norm", b), ("distance", b - a)):
+                assert tensor[what] == pytest.approx(float(expected[finite].norm()), rel=1e-9), name
+
+
+def test_diff_of_the_same_numbers(stoker, exported):
+    done = stoker("checkpoint", "diff", exported / "world-1/step-200", exported / "world-3/step-200", code=0)
+    assert done.out == "first and second are the same\n"
+
+
+def test_diff_calls_its_columns_as_asked(stoker, exported):
+    steps = [exported / "world-1/step-100", exported / "world-1/step-200"]
+    named = stoker("checkpoint", "diff", *steps, "--labels", "before, after", code=1).out
+    assert named.splitlines()[0] == "before: step 100 of run-a → after: step 200 of run-a"
+    assert "|before|" in named and "|after|" in named
+    refused = stoker("checkpoint", "diff", *steps, "--labels", "before", code=2)
+    assert refused.err == "checkpoint diff: --labels: 'before' is not two names with a comma between\n"
+
+
+def test_diff_takes_no_damaged_step(stoker, checkpoints):
+    (checkpoints / "step-200/model/shard-00002-model-00001-of-00001.safetensors").unlink()
+    refused = stoker("checkpoint", "diff", "ckpt/step-100", "ckpt/step-200", code=1)
+    assert refused.err == (
+        "ckpt/step-200: model/shard-00002-model-00001-of-00001.safetensors: rank 1's file is missing\n"
+        "  try: stoker checkpoint verify ckpt/step-200\n"
+    )
+    assert stoker("checkpoint", "diff", "ckpt/step-100", "ckpt", code=0).out == "first and second are the same\n"
+
+
 def test_a_checkpoint_of_a_newer_stoker_is_not_called_damaged(stoker, checkpoints):
     manifest = checkpoints / "step-200/manifest.json"
     text = manifest.read_text().replace('"version": 1', '"version": 9')

@@ -97,22 +97,6 @@ std::vector<std::vector<std::byte*>> destinations(const Manifest& manifest,
   return all;
 }
 
-Status damage_error(const Path& folder, const std::vector<Damage>& damages) {
-  const std::string more =
-      damages.size() > 1 ? format(" (and {} more files)", damages.size() - 1) : std::string();
-  return corrupt("{}: {}{}", printable(folder.string()), damages[0].text(), more)
-      .cure("stoker checkpoint verify {}", shell_quote(folder.string()));
-}
-
-Result<Manifest> manifest_of(const Path& folder) {
-  if (!folder_exists(folder)) return not_found("{}: no such checkpoint", printable(folder.string()));
-  auto manifest = read_manifest(folder);
-  if (!manifest.ok() && manifest.error().code() == Code::not_found) {
-    return corrupt("{}: has no manifest, so it is not a whole checkpoint", printable(folder.string()));
-  }
-  return manifest;
-}
-
 Loaded describe(const Path& folder, const Loader& loader, Manifest& manifest) {
   Loaded loaded{folder,
                 manifest.step,
@@ -131,7 +115,7 @@ Loaded describe(const Path& folder, const Loader& loader, Manifest& manifest) {
 }  // namespace
 
 Result<Loaded> load(const Path& folder, const Loader& loader, const Targets& targets) {
-  OK_OR_RETURN(manifest, manifest_of(folder));
+  OK_OR_RETURN(manifest, manifest_of_step(folder));
   OK_OR_RETURN(model, by_name(targets.model));
   OK_OR_RETURN(optimizer, by_name(targets.optimizer));
   const std::array<Views, 2> views = {std::move(model), std::move(optimizer)};

@@ -224,4 +224,20 @@ std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, Par
   return damages;
 }
 
+Status damage_error(const Path& folder, const std::vector<Damage>& damages) {
+  const std::string more =
+      damages.size() > 1 ? format(" (and {} more files)", damages.size() - 1) : std::string();
+  return corrupt("{}: {}{}", printable(folder.string()), damages[0].text(), more)
+      .cure("stoker checkpoint verify {}", shell_quote(folder.string()));
+}
+
+Result<Manifest> manifest_of_step(const Path& folder) {
+  if (!folder_exists(folder)) return not_found("{}: no such checkpoint", printable(folder.string()));
+  auto manifest = read_manifest(folder);
+  if (!manifest.ok() && manifest.error().code() == Code::not_found) {
+    return corrupt("{}: has no manifest, so it is not a whole checkpoint", printable(folder.string()));
+  }
+  return manifest;
+}
+
 }  // namespace stoker::checkpoint

@@ -43,4 +43,11 @@ std::vector<Damage> check_files(const Path& folder, const Manifest& manifest, Pa
 std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
                                const PieceSink& sink);
 
+/// The manifest of a step that somebody wants to read: not_found when there is no such folder, corrupt when
+/// it has none.
+Result<Manifest> manifest_of_step(const Path& folder);
+
+/// Corrupt "<folder>: <first damage> (and 1 more files)", with the command that names them all.
+Status damage_error(const Path& folder, const std::vector<Damage>& damages);
+
 }  // namespace stoker::checkpoint

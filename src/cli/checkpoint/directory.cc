@@ -1,6 +1,7 @@
 #include "cli/checkpoint/directory.h"
 
 #include "base/file.h"
+#include "checkpoint/catalog.h"
 #include "checkpoint/layout.h"
 #include "job/job.h"
 
@@ -15,6 +16,20 @@ Result<Path> find_checkpoints(const RunChoice& choice) {
   const Path directory = checkpoint::directory_of_run(job.checkpoint.directory, run.folder());
   if (folder_exists(directory)) return directory;
   return not_found("run {}: has no checkpoint yet ({})", run.id(), printable(directory.string()));
+}
+
+std::optional<Path> step_folder_named(const RunChoice& choice) {
+  const Path named = Path(choice.run).lexically_normal();
+  const Path name = named.has_filename() ? named.filename() : named.parent_path().filename();
+  if (checkpoint::step_of_folder(name.string()) || path_exists(named / checkpoint::kManifestName))
+    return named;
+  return std::nullopt;
+}
+
+Result<Path> find_step(const RunChoice& choice) {
+  if (const auto named = step_folder_named(choice)) return *named;
+  OK_OR_RETURN(directory, find_checkpoints(choice));
+  return checkpoint::latest_valid(directory);
 }
 
 }  // namespace stoker::cli

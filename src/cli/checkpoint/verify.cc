@@ -1,7 +1,6 @@
 // `stoker checkpoint verify DIR`: docs/commands/checkpoint-verify.md
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "checkpoint/catalog.h"
 #include "checkpoint/layout.h"
 #include "cli/checkpoint/directory.h"
@@ -12,11 +11,7 @@ namespace {
 
 // The step folders to look at: the one named, or all of a directory, the newest first.
 Result<std::vector<Path>> folders_of(const RunChoice& choice) {
-  const Path named = Path(choice.run).lexically_normal();
-  const Path name = named.has_filename() ? named.filename() : named.parent_path().filename();
-  if (checkpoint::step_of_folder(name.string()) || path_exists(named / checkpoint::kManifestName)) {
-    return std::vector<Path>{named};
-  }
+  if (const auto named = step_folder_named(choice)) return std::vector<Path>{*named};
   OK_OR_RETURN(directory, find_checkpoints(choice));
   OK_OR_RETURN(steps, checkpoint::step_folders(directory));
   std::vector<Path> folders;

@@ -1,5 +1,5 @@
-// Text on its way into HTML. Everything that comes from outside passes through `escape_html` of base/encode.h.
-// Thread-safe: no state.
+// Text on its way into HTML. Everything that comes from outside passes through `escape_html` of
+// base/encode.h. Thread-safe: no state.
 #pragma once
 
 #include <string>

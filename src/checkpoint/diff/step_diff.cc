@@ -1,0 +1,230 @@
+#include "checkpoint/diff/step_diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/diff/numbers.h"
+#include "checkpoint/read/step_reader.h"
+#include "checkpoint/read/tensor_reader.h"
+#include "format/safetensors.h"
+
+namespace stoker::checkpoint {
+
+namespace {
+
+constexpr std::size_t kChunkElements = 128 << 10;
+
+using Tensors = std::map<std::string_view, const TensorInfo*>;
+
+Tensors by_name(const std::vector<TensorInfo>& list) {
+  Tensors tensors;
+  for (const TensorInfo& tensor : list) tensors.emplace(tensor.name, &tensor);
+  return tensors;
+}
+
+std::vector<ValueDiff> diff_values(const State& first, const State& second) {
+  const auto one = nlohmann::json::parse(first.to_json());
+  const auto other = nlohmann::json::parse(second.to_json());
+  std::vector<ValueDiff> diffs;
+  for (const auto& [name, value] : one.items()) {
+    if (!other.contains(name)) {
+      diffs.push_back({name, value.dump(), ""});
+    } else if (other[name] != value) {
+      diffs.push_back({name, value.dump(), other[name].dump()});
+    }
+  }
+  for (const auto& [name, value] : other.items())
+    if (!one.contains(name)) diffs.push_back({name, "", value.dump()});
+  return diffs;
+}
+
+// One step, found good, ready to be read.
+struct OpenStep {
+  Manifest manifest;
+  TensorReader reader;
+};
+
+Result<OpenStep> open_step(const Path& folder, PartFilter parts) {
+  OK_OR_RETURN(manifest, manifest_of_step(folder));
+  const std::vector<Damage> damages = read_files(folder, manifest, parts, {});
+  if (!damages.empty()) return damage_error(folder, damages);
+  OK_OR_RETURN(reader, TensorReader::open(folder, manifest));
+  return OpenStep{std::move(manifest), std::move(reader)};
+}
+
+// The sums behind a TensorDiff's norms.
+struct Sums {
+  double first = 0;
+  double second = 0;
+  double distance = 0;
+  double largest = 0;
+  std::uint64_t not_finite = 0;
+
+  void add(std::span<const double> one, std::span<const double> other) {
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      if (!std::isfinite(one[i]) || !std::isfinite(other[i])) {
+        ++not_finite;
+        continue;
+      }
+      const double difference = other[i] - one[i];
+      first += one[i] * one[i];
+      second += other[i] * other[i];
+      distance += difference * difference;
+      largest = std::max(largest, std::abs(difference));
+    }
+  }
+};
+
+class Comparison {
+ public:
+  Comparison(const OpenStep& first, const OpenStep& second, Progress& progress)
+      : first_(first), second_(second), progress_(progress) {}
+
+  Status compare(Part part, StepDiff& diff) {
+    const Tensors ones = by_name(first_.manifest.of(part));
+    const Tensors others = by_name(second_.manifest.of(part));
+    for (const auto& [name, tensor] : ones) {
+      TensorDiff entry;
+      entry.part = part;
+      entry.name = name;
+      entry.first = *tensor;
+      if (const auto other = others.find(name); other != others.end()) {
+        entry.second = *other->second;
+        RETURN_IF_ERROR(compare_numbers(entry));
+      } else {
+        entry.change = TensorChange::only_in_first;
+      }
+      diff.tensors.push_back(std::move(entry));
+    }
+    for (const auto& [name, tensor] : others) {
+      if (ones.contains(name)) continue;
+      TensorDiff entry;
+      entry.part = part;
+      entry.name = name;
+      entry.change = TensorChange::only_in_second;
+      entry.second = *tensor;
+      diff.tensors.push_back(std::move(entry));
+    }
+    return {};
+  }
+
+  // The mean of a tensor's elements.
+  static Result<double> mean_of(const OpenStep& step, const TensorInfo& tensor) {
+    const auto count = static_cast<std::uint64_t>(element_count(tensor.shape));
+    std::vector<std::byte> bytes(count * size_of(tensor.dtype));
+    std::vector<double> numbers(count);
+    RETURN_IF_ERROR(step.reader.read(Part::model, tensor.name, 0, bytes));
+    to_doubles(tensor.dtype, bytes, numbers);
+    double sum = 0;
+    for (const double number : numbers) sum += number;
+    return count == 0 ? 0 : sum / static_cast<double>(count);
+  }
+
+ private:
+  Status compare_numbers(TensorDiff& entry) {
+    if (entry.first.dtype != entry.second.dtype || entry.first.shape != entry.second.shape) {
+      entry.change = TensorChange::other_form;
+      return {};
+    }
+    const DType dtype = entry.first.dtype;
+    const auto total = static_cast<std::uint64_t>(element_count(entry.first.shape));
+    bool is_same = true;
+    Sums sums;
+    for (std::uint64_t at = 0; at < total;) {
+      if (progress_.stop_requested()) return cancelled("checkpoint diff: stopped");
+      const std::size_t count = std::min<std::uint64_t>(kChunkElements, total - at);
+      const std::size_t bytes = count * size_of(dtype);
+      const std::span<std::byte> one = std::span(first_bytes_).first(bytes);
+      const std::span<std::byte> other = std::span(second_bytes_).first(bytes);
+      RETURN_IF_ERROR(first_.reader.read(entry.part, entry.name, at * size_of(dtype), one));
+      RETURN_IF_ERROR(second_.reader.read(entry.part, entry.name, at * size_of(dtype), other));
+      is_same = is_same && std::memcmp(one.data(), other.data(), bytes) == 0;
+      to_doubles(dtype, one, std::span(first_numbers_).first(count));
+      to_doubles(dtype, other, std::span(second_numbers_).first(count));
+      sums.add(std::span(first_numbers_).first(count), std::span(second_numbers_).first(count));
+      at += count;
+      done_ += bytes;
+      progress_.report({.done = done_, .total = 0, .unit = "bytes", .bytes = {done_}});
+    }
+    entry.change = is_same ? TensorChange::same : TensorChange::changed;
+    entry.first_norm = std::sqrt(sums.first);
+    entry.second_norm = std::sqrt(sums.second);
+    entry.distance = std::sqrt(sums.distance);
+    entry.largest = sums.largest;
+    entry.not_finite = sums.not_finite;
+    return {};
+  }
+
+  const OpenStep& first_;
+  const OpenStep& second_;
+  Progress& progress_;
+  std::uint64_t done_ = 0;
+  std::vector<std::byte> first_bytes_ = std::vector<std::byte>(kChunkElements * 8);
+  std::vector<std::byte> second_bytes_ = std::vector<std::byte>(kChunkElements * 8);
+  std::vector<double> first_numbers_ = std::vector<double>(kChunkElements);
+  std::vector<double> second_numbers_ = std::vector<double>(kChunkElements);
+};
+
+// The layers whose running statistics both steps have.
+Result<std::vector<BatchNormDiff>> diff_batch_norms(const OpenStep& first, const OpenStep& second) {
+  constexpr std::string_view kMean = ".running_mean";
+  const Tensors ones = by_name(first.manifest.of(Part::model));
+  const Tensors others = by_name(second.manifest.of(Part::model));
+  std::vector<BatchNormDiff> diffs;
+  for (const TensorInfo& tensor : first.manifest.of(Part::model)) {
+    if (!tensor.name.ends_with(kMean)) continue;
+    BatchNormDiff diff{.layer = tensor.name.substr(0, tensor.name.size() - kMean.size())};
+    const std::string variance = diff.layer + ".running_var";
+    if (!ones.contains(variance) || !others.contains(variance) || !others.contains(tensor.name)) continue;
+    OK_OR_RETURN(first_mean, Comparison::mean_of(first, tensor));
+    OK_OR_RETURN(second_mean, Comparison::mean_of(second, *others.at(tensor.name)));
+    OK_OR_RETURN(first_variance, Comparison::mean_of(first, *ones.at(variance)));
+    OK_OR_RETURN(second_variance, Comparison::mean_of(second, *others.at(variance)));
+    diff.first_mean = first_mean;
+    diff.second_mean = second_mean;
+    diff.first_variance = first_variance;
+    diff.second_variance = second_variance;
+    diffs.push_back(std::move(diff));
+  }
+  return diffs;
+}
+
+}  // namespace
+
+double TensorDiff::relative() const {
+  if (distance == 0) return 0;
+  return first_norm == 0 ? std::numeric_limits<double>::infinity() : distance / first_norm;
+}
+
+bool StepDiff::is_same() const {
+  return count(TensorChange::same) == tensors.size() && state.empty() && hyper_parameters.empty();
+}
+
+std::uint64_t StepDiff::count(TensorChange change) const {
+  return static_cast<std::uint64_t>(std::ranges::count(tensors, change, &TensorDiff::change));
+}
+
+Result<StepDiff> diff_steps(const Path& first, const Path& second, const StepDiffOptions& options,
+                            Progress& progress) {
+  const PartFilter parts{.model = true, .optimizer = options.with_optimizer};
+  OK_OR_RETURN(one, open_step(first, parts));
+  OK_OR_RETURN(other, open_step(second, parts));
+  StepDiff diff;
+  diff.state = diff_values(one.manifest.state, other.manifest.state);
+  diff.hyper_parameters = diff_values(one.manifest.hyper_parameters, other.manifest.hyper_parameters);
+  Comparison comparison(one, other, progress);
+  for (const Part part : kParts)
+    if (parts.includes(part)) RETURN_IF_ERROR(comparison.compare(part, diff));
+  OK_OR_RETURN(batch_norms, diff_batch_norms(one, other));
+  diff.batch_norms = std::move(batch_norms);
+  diff.first = std::move(one.manifest);
+  diff.second = std::move(other.manifest);
+  return diff;
+}
+
+}  // namespace stoker::checkpoint
