@@ -16,6 +16,8 @@
 #include "base/strong.h"
 #include "base/tensor_view.h"
 #include "base/time.h"
+#include "data/components/fields.h"
+#include "data/components/tokens.h"
 #include "data/order/order.h"
 #include "data/transform/transform.h"
 
@@ -31,8 +33,21 @@ enum class LastBatch { keep, drop };
 /// What a damaged sample does: end the loading, or be left out of its batch and counted.
 enum class Faults { stop, skip };
 
-/// What a batch holds of its samples: transformed images, or the stored bytes as they are.
-enum class Content { images, bytes };
+/// What a batch holds of its samples.
+enum class Content {
+  images,  ///< transformed images
+  bytes,   ///< the stored bytes as they are: text, and whatever others decode
+  arrays,  ///< numbers of one shape, out of .npy files or stored without any header
+  tokens,  ///< sequences of one length, out of documents of any length
+};
+
+/// With Content::arrays: what every sample must be.
+struct ArrayForm {
+  DType element = DType::f32;
+  Shape shape;
+
+  bool operator==(const ArrayForm&) const = default;
+};
 
 /// Whether each sample's bytes are compared with the CRC-32C of the index.
 enum class Check { crc, none };
@@ -48,7 +63,13 @@ struct LoaderOptions {
   LastBatch last_batch = LastBatch::keep;
   Content content = Content::images;
   TransformOptions transform;  ///< for Content::images
-  std::uint32_t threads = 1;   ///< that decode, beside the caller's; at least 1
+  /// With the other contents: which of a sample's files, "npy" or "seg.png". Empty: `npy` for arrays if there
+  /// is one; the first image; the first file.
+  std::string component = {};
+  std::optional<ArrayForm> array = {};  ///< none: as the first sample's .npy says
+  TokenOptions tokens = {};             ///< a dataset of tokens has sequences in place of samples
+  std::vector<Field> fields = {};       ///< single values out of each sample's files, beside its content
+  std::uint32_t threads = 1;            ///< that decode, beside the caller's; at least 1
   std::uint32_t prefetch = 4;  ///< batches ready ahead of next(), beside those the caller holds; at least 1
   Check check = Check::crc;
   Faults faults = Faults::stop;
@@ -93,6 +114,8 @@ struct SkippedSample {
 /// should not be kept longer than needed. Movable, not copyable. Thread-compatible.
 class Batch {
  public:
+  struct Memory;  // the loader's own
+
   Batch(Batch&&) noexcept;
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
@@ -100,7 +123,8 @@ class Batch {
   /// Samples in it: fewer than asked for at the end of an epoch, or when damaged ones were left out.
   std::uint32_t count() const;
   /// count x 3 x height x width, or count x height x width x 3, C order, of the transform's element type; the
-  /// memory is aligned to 64 bytes. Without data with Content::bytes.
+  /// memory is aligned to 64 bytes. With Content::arrays count x the arrays' shape, with Content::tokens
+  /// count x (length + ahead). Without data with Content::bytes.
   MutableTensorView image();
   /// The same as numbers. REQUIRES: the transform's element type is f32.
   std::span<float> images();
@@ -108,9 +132,13 @@ class Batch {
   /// offsets()[i + 1]].
   std::span<std::byte> bytes();
   std::span<std::int64_t> offsets();
-  /// The classes, one per sample.
+  /// The classes, one per sample; -1 without one.
   std::span<std::int64_t> labels();
-  /// The samples' numbers in the source, in the order of the batch.
+  /// The values of LoaderOptions::fields[i], one per sample. REQUIRES: it is of that kind.
+  std::span<double> numbers(std::size_t i);
+  std::span<std::int64_t> integers(std::size_t i);
+  std::span<std::string> texts(std::size_t i);
+  /// The samples' numbers in the source (with Content::tokens the sequences'), in the order of the batch.
   std::span<std::uint64_t> samples();
   std::span<const std::uint64_t> samples() const;
   Epoch epoch() const;
@@ -119,7 +147,6 @@ class Batch {
 
  private:
   friend class Loader;
-  struct Memory;
   struct Pool;
   Batch(std::unique_ptr<Memory> memory, std::shared_ptr<Pool> pool);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fcntl.h>
 
 #include "base/hash.h"
 #include "base/thread.h"
@@ -191,6 +192,13 @@ const SampleTable& LocalShardSource::samples() const { return parts_->samples; }
 Status LocalShardSource::read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const {
   OK_OR_RETURN(opened, parts_->shard(shard));
   return opened->file.read_at(offset, out);
+}
+
+void LocalShardSource::will_need(std::uint32_t shard, std::uint64_t offset, std::uint64_t length) const {
+  const Result<const OpenShard*> opened = parts_->shard(shard);
+  if (!opened.ok()) return;  // reading says why
+  ::posix_fadvise((*opened)->file.fd(), static_cast<off_t>(offset), static_cast<off_t>(length),
+                  POSIX_FADV_WILLNEED);
 }
 
 Result<std::span<const std::byte>> LocalShardSource::map(std::uint32_t shard) const {

@@ -80,6 +80,9 @@ class ShardSource {
   /// Fills `out` from byte `offset` of the split's shard. Blocks on the storage. Corrupt if the shard is too
   /// short, NotFound or Unavailable if it cannot be opened; the text names the file.
   virtual Status read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const = 0;
+  /// Bytes that will soon be read: slow storage may begin to fetch them. Returns at once, does nothing where
+  /// the source knows no such thing, and cannot fail.
+  virtual void will_need(std::uint32_t /*shard*/, std::uint64_t /*offset*/, std::uint64_t /*length*/) const {}
   /// The whole shard in memory, or Unavailable where only read() works. Valid as long as the source. Touching
   /// it may block on the storage; a shard that is truncated after it was opened raises SIGBUS.
   virtual Result<std::span<const std::byte>> map(std::uint32_t shard) const = 0;
@@ -101,6 +104,7 @@ class LocalShardSource final : public ShardSource {
   const SplitInfo& split() const override;
   const SampleTable& samples() const override;
   Status read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const override;
+  void will_need(std::uint32_t shard, std::uint64_t offset, std::uint64_t length) const override;
   Result<std::span<const std::byte>> map(std::uint32_t shard) const override;
 
  private:

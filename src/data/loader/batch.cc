@@ -23,9 +23,9 @@ std::size_t Batch::Memory::leave_out(const std::vector<std::uint8_t>& is_damaged
   std::int64_t end = 0;  // of the files kept
   for (std::size_t i = 0; i < is_damaged.size(); ++i) {
     if (is_damaged[i]) continue;
-    if (image_bytes > 0 && kept != i) {
-      std::memcpy(data.get() + kept * image_bytes, data.get() + i * image_bytes, image_bytes);
-    } else if (image_bytes == 0) {
+    if (row_bytes > 0 && kept != i) {
+      std::memcpy(data.get() + kept * row_bytes, data.get() + i * row_bytes, row_bytes);
+    } else if (row_bytes == 0) {
       const std::int64_t begin = offsets[i];
       const std::int64_t length = offsets[i + 1] - begin;
       if (begin != end) std::memmove(data.get() + end, data.get() + begin, static_cast<std::size_t>(length));
@@ -33,16 +33,37 @@ std::size_t Batch::Memory::leave_out(const std::vector<std::uint8_t>& is_damaged
       end += length;
     }
     labels[kept] = labels[i];
+    for (Column& column : columns) column.move(i, kept);
     samples[kept] = samples[i];
     ++kept;
   }
   labels.resize(kept);
   samples.resize(kept);
-  if (image_bytes == 0) {
+  for (Column& column : columns) column.resize(kept);
+  if (row_bytes == 0) {
     offsets.resize(kept + 1);
     offsets[kept] = end;
   }
   return is_damaged.size() - kept;
+}
+
+void Batch::Memory::Column::resize(std::size_t count) {
+  numbers.resize(kind == FieldKind::number ? count : 0);
+  integers.resize(kind == FieldKind::integer ? count : 0);
+  texts.resize(kind == FieldKind::text ? count : 0);
+}
+
+void Batch::Memory::Column::move(std::size_t from, std::size_t to) {
+  if (from == to) return;
+  if (kind == FieldKind::number) numbers[to] = numbers[from];
+  if (kind == FieldKind::integer) integers[to] = integers[from];
+  if (kind == FieldKind::text) texts[to] = std::move(texts[from]);
+}
+
+void Batch::Memory::Column::set(std::size_t i, FieldValue&& value) {
+  if (kind == FieldKind::number) numbers[i] = std::get<double>(value);
+  if (kind == FieldKind::integer) integers[i] = std::get<std::int64_t>(value);
+  if (kind == FieldKind::text) texts[i] = std::get<std::string>(std::move(value));
 }
 
 Batch::Batch(std::unique_ptr<Memory> memory, std::shared_ptr<Pool> pool)
@@ -65,10 +86,10 @@ std::uint32_t Batch::count() const { return static_cast<std::uint32_t>(memory_->
 MutableTensorView Batch::image() {
   Shape shape{static_cast<std::int64_t>(count())};
   shape.insert(shape.end(), memory_->shape.begin(), memory_->shape.end());
-  return {"image", memory_->element, std::move(shape), {memory_->data.get(), memory_->image_bytes * count()}};
+  return {"image", memory_->element, std::move(shape), {memory_->data.get(), memory_->row_bytes * count()}};
 }
 std::span<float> Batch::images() {
-  return {reinterpret_cast<float*>(memory_->data.get()), memory_->image_bytes / sizeof(float) * count()};
+  return {reinterpret_cast<float*>(memory_->data.get()), memory_->row_bytes / sizeof(float) * count()};
 }
 std::span<std::byte> Batch::bytes() {
   const bool has_files = !memory_->offsets.empty();
@@ -76,6 +97,9 @@ std::span<std::byte> Batch::bytes() {
 }
 std::span<std::int64_t> Batch::offsets() { return memory_->offsets; }
 std::span<std::int64_t> Batch::labels() { return memory_->labels; }
+std::span<double> Batch::numbers(std::size_t i) { return memory_->columns[i].numbers; }
+std::span<std::int64_t> Batch::integers(std::size_t i) { return memory_->columns[i].integers; }
+std::span<std::string> Batch::texts(std::size_t i) { return memory_->columns[i].texts; }
 std::span<std::uint64_t> Batch::samples() { return memory_->samples; }
 std::span<const std::uint64_t> Batch::samples() const { return memory_->samples; }
 Epoch Batch::epoch() const { return memory_->epoch; }

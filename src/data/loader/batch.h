@@ -22,13 +22,26 @@ struct Batch::Memory {
   /// Moves the samples that are whole to the front; returns how many were left out.
   std::size_t leave_out(const std::vector<std::uint8_t>& is_damaged);
 
-  std::unique_ptr<std::byte[], Free> data;  // images, or files one after the other; aligned to 64 bytes
+  /// The values of one of LoaderOptions::fields: of one kind, the others are empty.
+  struct Column {
+    FieldKind kind = FieldKind::number;
+    std::vector<double> numbers;
+    std::vector<std::int64_t> integers;
+    std::vector<std::string> texts;
+
+    void resize(std::size_t count);
+    void move(std::size_t from, std::size_t to);
+    void set(std::size_t i, FieldValue&& value);
+  };
+
+  std::unique_ptr<std::byte[], Free> data;  // rows, or files one after the other; aligned to 64 bytes
   std::size_t capacity = 0;
-  std::size_t image_bytes = 0;        // of one sample; 0 when `data` holds files
-  DType element = DType::f32;         // of an image
-  Shape shape;                        // of an image
-  std::vector<std::int64_t> offsets;  // of the files in `data`, and their end; empty when it holds images
+  std::size_t row_bytes = 0;          // of one unit; 0 when `data` holds files
+  DType element = DType::f32;         // of a row
+  Shape shape;                        // of a row
+  std::vector<std::int64_t> offsets;  // of the files in `data`, and their end; empty when it holds rows
   std::vector<std::int64_t> labels;
+  std::vector<Column> columns;
   std::vector<std::uint64_t> samples;
   Epoch epoch;
   OrderState after;

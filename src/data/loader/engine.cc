@@ -15,7 +15,7 @@ double thread_cpu_seconds() {
 
 // Small enough that all threads share the first batch, large enough that the lock is taken rarely.
 std::size_t piece_size(const LoaderOptions& options) {
-  const std::size_t most = options.content == Content::bytes ? 512 : 32;
+  const std::size_t most = options.content == Content::images ? 32 : 512;
   return std::clamp<std::size_t>(options.batch / (2 * std::size_t{options.threads}), 1, most);
 }
 
@@ -27,21 +27,15 @@ std::uint32_t clock_period(const formats::ShardSource& source) {
   return bytes / source.samples().size() < kSmall ? 8 : 1;
 }
 
-Shape shape_of(const Transform& transform) {
-  const std::int64_t height = transform.height();
-  const std::int64_t width = transform.width();
-  return transform.layout() == Layout::nchw ? Shape{3, height, width} : Shape{height, width, 3};
-}
-
 constexpr std::size_t kMostListed = 1000;
 
 }  // namespace
 
 Loader::Engine::Engine(const formats::ShardSource& source, const LoaderOptions& options, Schedule schedule,
-                       std::optional<Transform> transform)
+                       Contents contents)
     : source_(source),
       options_(options),
-      transform_(std::move(transform)),
+      contents_(std::move(contents)),
       piece_(piece_size(options)),
       cache_(source.samples().size(), options.cache),
       memory_(ShardMemory::create(source, options.resident)),
@@ -70,8 +64,8 @@ void Loader::Engine::cancel() {
 }
 
 void Loader::Engine::work(Worker& worker, StopToken stop) {
-  SampleReader reader({source_, memory_.get(), cache_, options_.check, clock_period(source_)},
-                      transform_ ? &*transform_ : nullptr);
+  SampleReader reader(
+      {source_, contents_, memory_.get(), cache_, options_.check, clock_period(source_), options_.seed});
   for (;;) {
     Piece piece;
     {
@@ -86,10 +80,14 @@ void Loader::Engine::work(Worker& worker, StopToken stop) {
       worker.piece = piece;
       ++busy_;
     }
-    Filled filled = fill(piece, worker, reader, stop);
+    const double start = thread_cpu_seconds();
+    Item& item = *piece.item;
+    Filled filled =
+        reader.fill({item.plan, *item.memory, item.files, piece.begin, piece.end, worker.current}, stop);
     if (stop.stop_requested()) return;
     MutexLock lock(mutex_);
     worker.piece = {};
+    stats_.work_s += thread_cpu_seconds() - start;
     finish(piece, filled);
     if (--busy_ == 0 && is_restarting_) ready_.notify_all();
   }
@@ -129,84 +127,47 @@ Status Loader::Engine::make_room(Item& item) const {
   item.memory = pool_->take();
   if (!item.memory) item.memory = std::make_unique<Batch::Memory>();
   Batch::Memory& memory = *item.memory;
-  std::size_t size = 0;
-  if (options_.content == Content::images) {
-    memory.image_bytes = transform_->bytes();
-    memory.element = transform_->element();
-    memory.shape = shape_of(*transform_);
-    size = memory.image_bytes * options_.batch;
-  } else {
-    item.files.reserve(item.plan.samples.size());
+  const std::size_t count = item.plan.samples.size();
+  memory.row_bytes = contents_.row_bytes();
+  memory.element = contents_.element();
+  memory.shape = contents_.shape();
+  std::size_t size = memory.row_bytes * options_.batch;
+  if (options_.content == Content::bytes) {
+    item.files.reserve(count);
     memory.offsets.assign(1, 0);
     for (const std::uint64_t sample : item.plan.samples) {
-      formats::Locator file = source_.samples().image(sample).value_or(source_.samples().locate(sample, 0));
-      size += std::min(file.length, kLargestFile);  // a longer one is refused when it is read
-      item.files.push_back(file);
+      const Result<formats::Locator> file = contents_.file_of(sample);
+      // One that is missing or too long is refused when it is read.
+      item.files.push_back(file.ok() ? *file : formats::Locator{.length = kLargestFile + 1});
+      size += file.ok() ? file->length : 0;
       memory.offsets.push_back(static_cast<std::int64_t>(size));
     }
   }
-  if (!memory.reserve(size)) {
-    return unavailable("loader: no memory for a batch of {} samples ({})", item.plan.samples.size(),
-                       ByteCount{size});
+  if (!memory.reserve(size))
+    return unavailable("loader: no memory for a batch of {} samples ({})", count, ByteCount{size});
+  memory.labels.resize(count);
+  memory.columns.resize(options_.fields.size());
+  for (std::size_t i = 0; i < options_.fields.size(); ++i) {
+    memory.columns[i].kind = options_.fields[i].kind;
+    memory.columns[i].resize(count);
   }
-  memory.labels.resize(item.plan.samples.size());
-  item.is_damaged.assign(item.plan.samples.size(), 0);
+  item.is_damaged.assign(count, 0);
   return Status();
-}
-
-Outcome Loader::Engine::fill_one(Item& item, std::size_t i, SampleReader& reader, Status& error) const {
-  const std::uint64_t sample = item.plan.samples[i];
-  Batch::Memory& memory = *item.memory;
-  memory.labels[i] = source_.samples().label(sample).value_or(-1);
-  if (options_.content == Content::images) {
-    const Occasion occasion{options_.seed, static_cast<std::uint64_t>(item.plan.epoch.value), sample};
-    return reader.read_image(occasion, {memory.data.get() + i * memory.image_bytes, memory.image_bytes},
-                             error);
-  }
-  if (item.files[i].length > kLargestFile) {
-    error = corrupt("{}: a file of over 1GiB", name_of(source_, sample));
-    return Outcome::damaged;
-  }
-  return reader.read_bytes(sample, item.files[i],
-                           {memory.data.get() + memory.offsets[i], item.files[i].length}, error);
-}
-
-Loader::Engine::Filled Loader::Engine::fill(const Piece& piece, Worker& worker, SampleReader& reader,
-                                            const StopToken& stop) const {
-  Filled filled;
-  const double start = thread_cpu_seconds();
-  Item& item = *piece.item;
-  for (std::size_t i = piece.begin; i < piece.end && !stop.stop_requested(); ++i) {
-    worker.current.store(i, std::memory_order_relaxed);
-    Status error;
-    const Outcome outcome = fill_one(item, i, reader, error);
-    if (outcome == Outcome::cached) ++filled.cached;
-    if (outcome == Outcome::whole || outcome == Outcome::cached) continue;
-    item.is_damaged[i] = 1;
-    const bool stops = outcome == Outcome::failed || options_.faults == Faults::stop;
-    if (!stops) {
-      filled.faults.emplace_back(i, std::move(error));
-    } else if (filled.error.ok()) {
-      filled.error = std::move(error);
-      filled.error_at = i;
-    }
-  }
-  filled.seconds = reader.take_seconds();
-  filled.bytes = reader.take_bytes();
-  filled.cpu_s = thread_cpu_seconds() - start;
-  return filled;
 }
 
 void Loader::Engine::finish(const Piece& piece, Filled& filled) {
   Item& item = *piece.item;
   item.done += piece.end - piece.begin;
-  if (!filled.error.ok() && (item.error.ok() || filled.error_at < item.error_at)) {
-    item.error = filled.error;
-    item.error_at = filled.error_at;
+  for (UnitFault& fault : filled.faults) {
+    item.is_damaged[fault.place] = 1;
+    if (fault.is_damage && options_.faults == Faults::skip) {
+      item.faults.emplace_back(fault.place, std::move(fault.why));
+    } else if (item.error.ok() || fault.place < item.error_at) {
+      item.error = std::move(fault.why);
+      item.error_at = fault.place;
+    }
   }
-  std::move(filled.faults.begin(), filled.faults.end(), std::back_inserter(item.faults));
   stats_.cached += filled.cached;
-  stats_.work_s += filled.cpu_s;
   stats_.read.value += filled.bytes;
   stats_.read_s += filled.seconds[static_cast<std::size_t>(Stage::read)];
   stats_.check_s += filled.seconds[static_cast<std::size_t>(Stage::check)];
@@ -243,7 +204,7 @@ Status Loader::Engine::describe_wait() const {
   }
   if (!first) return timeout("loader: no batch before the deadline: no thread has begun it");
   return timeout("loader: no batch before the deadline: epoch {}, still at {}", front->plan.epoch.value + 1,
-                 name_of(source_, front->plan.samples[*first]));
+                 contents_.name(front->plan.samples[*first]));
 }
 
 // Lists what is damaged, and leaves it out of the batch; an error when that is too much.
@@ -296,7 +257,7 @@ Result<std::optional<Batch>> Loader::Engine::next(Deadline deadline) {
 }
 
 Status Loader::Engine::restart(const OrderState& state) {
-  OK_OR_RETURN(schedule, Schedule::create(order_of(source_, options_), options_, state));
+  OK_OR_RETURN(schedule, Schedule::create(order_of(contents_, options_), options_, state));
   MutexLock lock(mutex_);
   if (!failure_.ok()) return failure_;
   is_restarting_ = true;

@@ -14,6 +14,7 @@
 #include "base/stopwatch.h"
 #include "base/thread.h"
 #include "data/loader/batch.h"
+#include "data/loader/contents.h"
 #include "data/loader/pixel_cache.h"
 #include "data/loader/sample_reader.h"
 #include "data/loader/schedule.h"
@@ -23,7 +24,7 @@ namespace stoker::data {
 class Loader::Engine {
  public:
   Engine(const formats::ShardSource& source, const LoaderOptions& options, Schedule schedule,
-         std::optional<Transform> transform);
+         Contents contents);
   ~Engine();
 
   void start() EXCLUDES_LOCK(mutex_);
@@ -43,7 +44,7 @@ class Loader::Engine {
     BatchPlan plan;
     std::unique_ptr<Batch::Memory> memory;
     std::vector<formats::Locator> files;   // per sample, with Content::bytes
-    std::vector<std::uint8_t> is_damaged;  // per sample, written like the memory
+    std::vector<std::uint8_t> is_damaged;  // per sample
     std::size_t claimed = 0;
     std::size_t done = 0;
     std::size_t error_at = 0;
@@ -64,24 +65,11 @@ class Loader::Engine {
     std::atomic<std::size_t> current{0};  // place in the batch
     Thread thread;
   };
-  // What came of a piece beside its contents.
-  struct Filled {
-    Status error;  // of the first sample that stops the loader
-    std::size_t error_at = 0;
-    std::vector<std::pair<std::size_t, Status>> faults;
-    StageClock::Seconds seconds{};
-    std::uint64_t bytes = 0;
-    std::uint64_t cached = 0;
-    double cpu_s = 0;
-  };
 
   void work(Worker& worker, StopToken stop) EXCLUDES_LOCK(mutex_);
   bool claim(Piece& piece) REQUIRES_LOCK(mutex_);
   Status plan_next() REQUIRES_LOCK(mutex_);
   Status make_room(Item& item) const;
-  Filled fill(const Piece& piece, Worker& worker, SampleReader& reader, const StopToken& stop) const
-      EXCLUDES_LOCK(mutex_);
-  Outcome fill_one(Item& item, std::size_t i, SampleReader& reader, Status& error) const;
   void finish(const Piece& piece, Filled& filled) REQUIRES_LOCK(mutex_);
   Status await_front(Deadline deadline) REQUIRES_LOCK(mutex_);
   Status describe_wait() const REQUIRES_LOCK(mutex_);
@@ -89,8 +77,8 @@ class Loader::Engine {
 
   const formats::ShardSource& source_;
   const LoaderOptions options_;
-  const std::optional<Transform> transform_;  // none with Content::bytes
-  const std::size_t piece_;                   // samples a thread claims at once
+  const Contents contents_;
+  const std::size_t piece_;  // units a thread claims at once
   const std::shared_ptr<Batch::Pool> pool_ = std::make_shared<Batch::Pool>();  // shared with batches
   PixelCache cache_;                                                           // own synchronisation
   const std::unique_ptr<ShardMemory> memory_;                                  // own synchronisation

@@ -13,12 +13,7 @@ constexpr std::uint32_t kMostThreads = 1024;
 constexpr std::uint32_t kMostPrefetch = 4096;
 constexpr std::uint64_t kLargestBatch = 16_GiB .value;
 
-Status check(const formats::ShardSource& source, const LoaderOptions& options, const Transform* transform) {
-  const std::string& split = source.split().name;
-  if (source.samples().size() == 0) return invalid("loader: split '{}' has no samples", split);
-  if (options.content == Content::images && !source.samples().has_labels()) {
-    return invalid("loader: split '{}' has no labels", split);
-  }
+Status check(const LoaderOptions& options) {
   if (options.threads < 1 || options.threads > kMostThreads) {
     return invalid("loader: {} threads are not between 1 and {}", options.threads, kMostThreads);
   }
@@ -26,10 +21,6 @@ Status check(const formats::ShardSource& source, const LoaderOptions& options, c
     return invalid("loader: prefetch of {} batches is not between 1 and {}", options.prefetch, kMostPrefetch);
   }
   if (options.batch < 1) return invalid("loader: batch of 0 samples");
-  if (transform && options.batch > kLargestBatch / transform->bytes()) {
-    return invalid("loader: a batch of {} images of {} x {} takes more than {}", options.batch,
-                   transform->height(), transform->width(), ByteCount{kLargestBatch});
-  }
   return Status();
 }
 
@@ -57,14 +48,14 @@ Loader::~Loader() = default;
 
 Result<std::unique_ptr<Loader>> Loader::open(const formats::ShardSource& source, const LoaderOptions& options,
                                              const std::optional<OrderState>& resume) {
-  std::optional<Transform> transform;
-  if (options.content == Content::images) {
-    OK_OR_RETURN(made, Transform::create(options.transform));
-    transform = std::move(made);
+  RETURN_IF_ERROR(check(options));
+  OK_OR_RETURN(contents, Contents::create(source, options));
+  if (contents.row_bytes() > 0 && options.batch > kLargestBatch / contents.row_bytes()) {
+    return invalid("loader: a batch of {} times {} takes more than {}", options.batch,
+                   rounded({contents.row_bytes()}), rounded({kLargestBatch}));
   }
-  RETURN_IF_ERROR(check(source, options, transform ? &*transform : nullptr));
-  OK_OR_RETURN(schedule, Schedule::create(order_of(source, options), options, resume));
-  auto engine = std::make_unique<Engine>(source, options, std::move(schedule), std::move(transform));
+  OK_OR_RETURN(schedule, Schedule::create(order_of(contents, options), options, resume));
+  auto engine = std::make_unique<Engine>(source, options, std::move(schedule), std::move(contents));
   engine->start();
   return std::unique_ptr<Loader>(new Loader(std::move(engine)));
 }

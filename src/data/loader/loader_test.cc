@@ -225,7 +225,7 @@ TEST(LoaderOptions, that_cannot_work_are_refused) {
               o.batch = 1 << 20;
               o.transform.operations = {{"center_crop", {{"size", 224.0}}}};
             }),
-            "loader: a batch of 1048576 images of 224 x 224 takes more than 16GiB");
+            "loader: a batch of 1048576 times 602 kB takes more than 17.2 GB");
   EXPECT_EQ(refusal([](auto& o) { o.rank.rank = Rank{1}; }), "order: rank 1 is not in a world of 1");
   EXPECT_EQ(refusal([](auto&) {}, OrderState{.seed = 5, .samples = 11}),
             "loader: the state to resume is of a dataset of 11 samples, this one has 10");

@@ -1,103 +1,204 @@
 #include "data/loader/sample_reader.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
+#include "data/components/npy.h"
 #include "data/decode/decode.h"
 
 namespace stoker::data {
+namespace {
 
-std::string name_of(const formats::ShardSource& source, std::uint64_t sample) {
-  const formats::SampleTable& table = source.samples();
-  const std::string& shard = source.split().shards[table.place(sample).shard].file;
-  const std::string_view key = table.key(sample);
-  if (key.empty()) return format("sample {} (in shard '{}')", sample, shard);
-  return format("sample '{}' (in shard '{}')", printable(key), shard);
+std::span<std::byte> row_of(const PieceJob& job, std::size_t place) {
+  const std::size_t size = job.memory.row_bytes;
+  return {job.memory.data.get() + place * size, size};
 }
 
-// Adds which sample it was; what is stored wrongly is damaged, the rest has failed.
-Outcome SampleReader::explain(std::uint64_t sample, Status& error) const {
-  error = std::move(error).with_context(name_of(plan_.source, sample));
-  return error.code() == Code::corrupt ? Outcome::damaged : Outcome::failed;
+// Whether the unit has a fault already; there are few.
+bool has_fault(const Filled& filled, std::size_t place) {
+  return std::any_of(filled.faults.begin(), filled.faults.end(),
+                     [&](const UnitFault& fault) { return fault.place == place; });
 }
 
-Result<std::span<const std::byte>> SampleReader::stored(const formats::Locator& locator) {
-  read_ += locator.length;
-  if (plan_.memory) return plan_.memory->view(locator);
-  bytes_.resize(locator.length);
-  RETURN_IF_ERROR(plan_.source.read(locator.shard, locator.offset, bytes_));
-  return std::span<const std::byte>(bytes_);
+std::string shape_text(const Shape& shape) {
+  std::string text;
+  for (const std::int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text.empty() ? "one number" : text;
 }
 
-Outcome SampleReader::fetch(std::uint64_t sample, std::span<const std::byte>& file, Status& error) {
-  const std::optional<formats::Locator> locator = plan_.source.samples().image(sample);
-  if (!locator || locator->length > kLargestFile) {
-    error =
-        corrupt("{}: {}", name_of(plan_.source, sample), locator ? "an image of over 1GiB" : "has no image");
-    return Outcome::damaged;
+}  // namespace
+
+Occasion SampleReader::occasion(const PieceJob& job, std::uint64_t sample) const {
+  return {plan_.seed, static_cast<std::uint64_t>(job.plan.epoch.value), sample};
+}
+
+// Adds which sample it was.
+Status SampleReader::explain(const Part& part, Status status) const {
+  return std::move(status).with_context(name_of(plan_.source, part.sample));
+}
+
+Filled SampleReader::fill(const PieceJob& job, const StopToken& stop) {
+  Filled filled;
+  plan_parts(job, filled);
+  fetcher_.begin(files_);
+  for (std::size_t place = 0; place < parts_.size() && !stop.stop_requested(); ++place) {
+    const Part& part = parts_[fetcher_.order()[place]];
+    if (!filled.faults.empty() && has_fault(filled, part.place)) continue;
+    job.current.store(part.place, std::memory_order_relaxed);
+    read_ += part.file.length;
+    clock_.begin();
+    Status status = take(part, place, job);
+    if (status.ok()) continue;
+    const bool is_damage = status.code() == Code::corrupt;
+    filled.faults.push_back({part.place, is_damage, std::move(status)});
   }
-  const Result<std::span<const std::byte>> bytes = stored(*locator);
-  error = bytes.status();
-  if (!error.ok()) return explain(sample, error);
-  clock_.end(Stage::read);
-  if (plan_.check == Check::crc) {
-    error = plan_.source.check(sample, *locator, *bytes);  // names shard and sample itself
-    if (!error.ok()) return Outcome::damaged;
-    clock_.end(Stage::check);
-  }
-  file = *bytes;
-  return Outcome::whole;
+  filled.seconds = clock_.take();
+  filled.bytes = std::exchange(read_, 0);
+  return filled;
 }
 
-Outcome SampleReader::read_image(const Occasion& occasion, std::span<std::byte> out, Status& error) {
+void SampleReader::plan_parts(const PieceJob& job, Filled& filled) {
+  parts_.clear();
+  // By itself: the processor then waits for several places in the index at once.
+  for (std::size_t i = job.begin; i < job.end; ++i)
+    job.memory.labels[i] = plan_.contents.label(job.plan.samples[i]);
+  for (std::size_t i = job.begin; i < job.end; ++i) {
+    const std::uint64_t unit = job.plan.samples[i];
+    const auto place = static_cast<std::uint32_t>(i);
+    const std::size_t before = parts_.size();
+    Status status;
+    if (!job.files.empty()) {
+      parts_.push_back(
+          {.purpose = Part::Purpose::bytes, .place = place, .sample = unit, .file = job.files[i]});
+      if (job.files[i].length > kLargestFile) status = plan_.contents.file_of(unit).status();
+    } else if (!plan_.cache.is_on() || !take_cached(job, i, filled)) {
+      status = plan_.contents.add_parts(unit, place, parts_);
+    }
+    if (status.ok()) status = plan_.contents.add_fields(unit, place, parts_);
+    if (status.ok()) continue;
+    parts_.resize(before);
+    if (!has_fault(filled, i)) filled.faults.push_back({i, true, std::move(status)});
+  }
+  files_.clear();
+  for (const Part& part : parts_) files_.push_back(part.file);
+}
+
+bool SampleReader::take_cached(const PieceJob& job, std::size_t place, Filled& filled) {
+  const std::uint64_t sample = job.plan.samples[place];
+  const std::optional<ImageView> view = plan_.cache.find(sample);
+  if (!view) return false;
   clock_.begin();
-  if (const std::optional<ImageView> view = plan_.cache.find(occasion.sample)) {
-    error = transform_->apply(*view, occasion, scratch_, out);
-    clock_.end(Stage::transform);
-    if (error.ok()) return Outcome::cached;
-    error = std::move(error).with_context(name_of(plan_.source, occasion.sample));
-    return Outcome::failed;
+  Status status =
+      plan_.contents.transform()->apply(*view, occasion(job, sample), scratch_, row_of(job, place));
+  clock_.end(Stage::transform);
+  if (status.ok()) {
+    ++filled.cached;
+  } else {
+    filled.faults.push_back({place, false, std::move(status).with_context(name_of(plan_.source, sample))});
   }
-  std::span<const std::byte> file;
-  const Outcome outcome = fetch(occasion.sample, file, error);
-  if (outcome != Outcome::whole) return outcome;
-  error = plan_.cache.is_on() ? decode_and_keep(file, occasion, out)
-                              : transform_->apply_to_file(file, occasion, scratch_, out);
+  return true;
+}
+
+Status SampleReader::check(const Part& part, std::span<const std::byte> bytes) const {
+  if (plan_.check == Check::none || !part.is_whole) return Status();
+  return plan_.source.check(part.sample, part.file, bytes);  // names shard and sample itself
+}
+
+Status SampleReader::take(const Part& part, std::size_t place, const PieceJob& job) {
+  if (part.purpose == Part::Purpose::bytes)
+    return take_bytes(part, place,
+                      {job.memory.data.get() + job.memory.offsets[part.place], part.file.length});
+  const Result<std::span<const std::byte>> file = fetcher_.view(place);
+  if (!file.ok()) return explain(part, file.status());
+  clock_.end(Stage::read);
+  RETURN_IF_ERROR(check(part, *file));
+  clock_.end(Stage::check);
+  Status status;
+  switch (part.purpose) {
+    case Part::Purpose::image:
+      status = take_image(part, *file, job);
+      break;
+    case Part::Purpose::array:
+      status = take_array(part, *file, row_of(job, part.place));
+      break;
+    case Part::Purpose::tokens:
+      status = take_tokens(part, *file, row_of(job, part.place));
+      break;
+    case Part::Purpose::fields:
+      status = take_fields(part, *file, job.memory);
+      break;
+    case Part::Purpose::bytes:
+      break;
+  }
   clock_.end(Stage::decode);
-  if (error.ok()) return Outcome::whole;
-  error = std::move(error).with_context(name_of(plan_.source, occasion.sample));
+  return status.ok() ? status : explain(part, std::move(status));
+}
+
+Status SampleReader::take_bytes(const Part& part, std::size_t place, std::span<std::byte> out) {
+  Status status = fetcher_.copy(place, out);
+  if (!status.ok()) return explain(part, std::move(status));
+  clock_.end(Stage::read);
+  status = check(part, out);
+  clock_.end(Stage::check);
+  return status;
+}
+
+Status SampleReader::take_image(const Part& part, std::span<const std::byte> file, const PieceJob& job) {
+  const std::span<std::byte> out = row_of(job, part.place);
+  const Occasion when = occasion(job, part.sample);
+  const Status status = plan_.cache.is_on()
+                            ? decode_and_keep(file, when, out)
+                            : plan_.contents.transform()->apply_to_file(file, when, scratch_, out);
   // Invalid is what is no image to us, and also an image that an operation does not fit: a mistake in the
   // transform.
-  const bool is_no_image = error.code() == Code::invalid && !inspect_image(file).ok();
-  return error.code() == Code::corrupt || is_no_image ? Outcome::damaged : Outcome::failed;
+  if (status.code() == Code::invalid && !inspect_image(file).ok()) return corrupt("{}", status.message());
+  return status;
 }
 
-Status SampleReader::decode_and_keep(std::span<const std::byte> file, const Occasion& occasion,
+Status SampleReader::decode_and_keep(std::span<const std::byte> file, const Occasion& when,
                                      std::span<std::byte> out) {
   RETURN_IF_ERROR(decode_image(file, image_));
   clock_.end(Stage::decode);
-  plan_.cache.keep(occasion.sample, image_.view());
-  RETURN_IF_ERROR(transform_->apply(image_.view(), occasion, scratch_, out));
+  plan_.cache.keep(when.sample, image_.view());
+  RETURN_IF_ERROR(plan_.contents.transform()->apply(image_.view(), when, scratch_, out));
   clock_.end(Stage::transform);
   return Status();
 }
 
-Outcome SampleReader::read_bytes(std::uint64_t sample, const formats::Locator& locator,
-                                 std::span<std::byte> out, Status& error) {
-  clock_.begin();
-  if (plan_.memory) {
-    const Result<std::span<const std::byte>> bytes = stored(locator);
-    error = bytes.status();
-    if (error.ok()) std::copy(bytes->begin(), bytes->end(), out.begin());
-  } else {
-    read_ += locator.length;
-    error = plan_.source.read(locator.shard, locator.offset, out);
+Status SampleReader::take_array(const Part& part, std::span<const std::byte> file, std::span<std::byte> out) {
+  const std::string_view component = plan_.source.samples().components()[part.file.component].name;
+  std::span<const std::byte> elements = file;
+  if (component == "npy" || component.ends_with(".npy")) {
+    Result<NpyInfo> info = read_npy(file);
+    if (!info.ok()) return corrupt("{}", info.status().message());
+    if (info->element != plan_.contents.element() || info->shape != plan_.contents.shape()) {
+      return corrupt("{}: expected {} of {}, found {} of {}", component, shape_text(plan_.contents.shape()),
+                     to_text(plan_.contents.element()), shape_text(info->shape), to_text(info->element));
+    }
+    elements = file.subspan(info->data_at);
+  } else if (file.size() != out.size()) {
+    return corrupt("{}: expected {} bytes ({} of {}), found {}", component, out.size(),
+                   shape_text(plan_.contents.shape()), to_text(plan_.contents.element()), file.size());
   }
-  if (!error.ok()) return explain(sample, error);
-  clock_.end(Stage::read);
-  if (plan_.check == Check::none) return Outcome::whole;
-  error = plan_.source.check(sample, locator, out);
-  clock_.end(Stage::check);
-  return error.ok() ? Outcome::whole : Outcome::damaged;
+  std::memcpy(out.data(), elements.data(), out.size());
+  return Status();
+}
+
+Status SampleReader::take_tokens(const Part& part, std::span<const std::byte> file,
+                                 std::span<std::byte> out) {
+  const TokenOptions& options = plan_.contents.token_options();
+  std::byte* to = out.data() + part.to * size_of(options.element);
+  if (widen_tokens(options.stored, options.element, file.subspan(part.skip, part.count), to)) return Status();
+  return corrupt("tokens: one is negative or does not fit {}", to_text(options.element));
+}
+
+Status SampleReader::take_fields(const Part& part, std::span<const std::byte> file, Batch::Memory& memory) {
+  const auto& [fields, first] = plan_.contents.field_groups()[part.group];
+  OK_OR_RETURN(values, read_fields(file, fields));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    memory.columns[first + i].set(part.place, std::move(values[i]));
+  return Status();
 }
 
 }  // namespace stoker::data

@@ -1,74 +1,90 @@
-// One sample from its shard to what the batch holds of it: read, check, and for images decode and transform.
-// Each of the loader's threads has one, with its scratch memory. Thread-compatible.
+// From files in shards to what a batch holds of them: read, check, and then decode and transform, copy,
+// compare or parse. Each of the loader's threads has one, with its scratch memory. Thread-compatible.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread.h"
 #include "data/decode/image.h"
-#include "data/loader.h"
+#include "data/loader/batch.h"
+#include "data/loader/contents.h"
+#include "data/loader/fetcher.h"
 #include "data/loader/pixel_cache.h"
-#include "data/loader/shard_memory.h"
+#include "data/loader/schedule.h"
 #include "data/loader/stage_clock.h"
-#include "data/transform/transform.h"
-#include "format/shard_source.h"
 
 namespace stoker::data {
-
-/// "sample 'cat/0042' (in shard 'train-000001.tar')".
-std::string name_of(const formats::ShardSource& source, std::uint64_t sample);
-
-/// Larger files are no samples; the bound comes before memory is taken for them.
-inline constexpr std::uint64_t kLargestFile = 1u << 30;
-
-/// What came of one sample.
-enum class Outcome { whole, cached, damaged, failed };
 
 /// What the loader's threads share, and how they read. All of it must outlive the reader.
 struct ReadingPlan {
   const formats::ShardSource& source;
-  ShardMemory* memory;  ///< null: samples are read one by one
+  const Contents& contents;
+  ShardMemory* memory;  ///< null: samples are read from the source
   PixelCache& cache;
   Check check;
   std::uint32_t clock_period;
+  std::uint64_t seed;
+};
+
+/// Units [begin, end) of a batch, and where they go. The reader writes the rows, labels and columns of these
+/// units alone.
+struct PieceJob {
+  const BatchPlan& plan;
+  Batch::Memory& memory;
+  std::span<const formats::Locator> files;  ///< of all units, with Content::bytes
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::atomic<std::size_t>& current;  ///< the unit it is at, for messages
+};
+
+/// A unit that is not whole.
+struct UnitFault {
+  std::size_t place = 0;
+  bool is_damage = false;  ///< what is stored is wrong; else it could not be read, or does not fit
+  Status why;              ///< names shard and sample
+};
+
+/// What came of a piece beside its contents.
+struct Filled {
+  std::vector<UnitFault> faults;  ///< at most one for each unit
+  StageClock::Seconds seconds{};
+  std::uint64_t bytes = 0;   ///< of files that were read
+  std::uint64_t cached = 0;  ///< units that were kept decoded
 };
 
 class SampleReader {
  public:
-  /// Without a transform it reads bytes only. The transform must outlive the reader.
-  SampleReader(const ReadingPlan& plan, const Transform* transform)
-      : plan_(plan), transform_(transform), clock_(plan.clock_period) {}
+  explicit SampleReader(const ReadingPlan& plan)
+      : plan_(plan), fetcher_(plan.source, plan.memory), clock_(plan.clock_period) {}
 
-  /// Fills `out` with the transformed image. REQUIRES: a transform. `damaged`: what is stored is no whole
-  /// image; `failed`: it could not be read at all or does not fit the transform. In both cases `error` says
-  /// why, naming shard and sample.
-  Outcome read_image(const Occasion& occasion, std::span<std::byte> out, Status& error);
-  /// Fills `out` with the file at `locator`, which must be as long. Outcomes as above.
-  Outcome read_bytes(std::uint64_t sample, const formats::Locator& locator, std::span<std::byte> out,
-                     Status& error);
-
-  /// Per stage, since the last call.
-  StageClock::Seconds take_seconds() { return clock_.take(); }
-  /// Bytes of samples read since the last call.
-  std::uint64_t take_bytes() { return std::exchange(read_, 0); }
+  /// Returns early when `stop` is requested.
+  Filled fill(const PieceJob& job, const StopToken& stop);
 
  private:
-  // The sample's stored image, read and checked.
-  Outcome fetch(std::uint64_t sample, std::span<const std::byte>& file, Status& error);
+  void plan_parts(const PieceJob& job, Filled& filled);
+  bool take_cached(const PieceJob& job, std::size_t place, Filled& filled);
+  Status take(const Part& part, std::size_t place, const PieceJob& job);
+  Status take_bytes(const Part& part, std::size_t place, std::span<std::byte> out);
+  Status take_image(const Part& part, std::span<const std::byte> file, const PieceJob& job);
+  Status take_array(const Part& part, std::span<const std::byte> file, std::span<std::byte> out);
+  Status take_tokens(const Part& part, std::span<const std::byte> file, std::span<std::byte> out);
+  Status take_fields(const Part& part, std::span<const std::byte> file, Batch::Memory& memory);
   Status decode_and_keep(std::span<const std::byte> file, const Occasion& occasion, std::span<std::byte> out);
-  Result<std::span<const std::byte>> stored(const formats::Locator& locator);
-  Outcome explain(std::uint64_t sample, Status& error) const;
+  Status check(const Part& part, std::span<const std::byte> bytes) const;
+  Status explain(const Part& part, Status status) const;
+  Occasion occasion(const PieceJob& job, std::uint64_t sample) const;
 
   const ReadingPlan plan_;
-  const Transform* const transform_;
+  Fetcher fetcher_;
   TransformScratch scratch_;
   StageClock clock_;
-  std::vector<std::byte> bytes_;
   Image image_;
+  std::vector<Part> parts_;
+  std::vector<formats::Locator> files_;  // of parts_
   std::uint64_t read_ = 0;
 };
 

@@ -2,16 +2,15 @@
 
 #include <algorithm>
 
-#include "format/shard_source.h"
-
 namespace stoker::data {
 
-OrderOptions order_of(const formats::ShardSource& source, const LoaderOptions& options) {
-  OrderOptions order{.samples = source.samples().size(), .seed = options.seed, .shuffle = options.shuffle};
-  for (const formats::ShardInfo& shard : source.split().shards) order.shards.push_back(shard.samples);
-  order.window = options.window;
-  order.weights = options.weights;
-  return order;
+OrderOptions order_of(const Contents& contents, const LoaderOptions& options) {
+  return {.samples = contents.units(),
+          .seed = options.seed,
+          .shuffle = options.shuffle,
+          .shards = contents.units_per_shard(),
+          .window = options.window,
+          .weights = options.weights};
 }
 
 Result<Schedule> Schedule::create(OrderOptions order, const LoaderOptions& options,

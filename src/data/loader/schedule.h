@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "data/loader.h"
+#include "data/loader/contents.h"
 #include "data/order/order.h"
 
 namespace stoker::data {
@@ -19,8 +20,8 @@ struct BatchPlan {
   OrderState after;
 };
 
-/// The order that the options ask for over the samples of `source`.
-OrderOptions order_of(const formats::ShardSource& source, const LoaderOptions& options);
+/// The order that the options ask for over the units of `contents`.
+OrderOptions order_of(const Contents& contents, const LoaderOptions& options);
 
 /// The batches of one rank from a state on, epoch after epoch without end.
 class Schedule {

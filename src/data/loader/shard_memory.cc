@@ -3,11 +3,19 @@
 #include <algorithm>
 #include <sys/mman.h>
 
+#include "base/stopwatch.h"
+
 namespace stoker::data {
 namespace {
 
 // Large enough that a disk streams, small enough that the first sample does not wait long.
 constexpr std::uint64_t kBlock = 1u << 20;
+// Samples of a block that are read alone where reads are quick. A block costs as much as some hundred of
+// them.
+constexpr std::uint8_t kPatience = 16;
+// A read from the page cache takes microseconds, one from storage at least this.
+constexpr double kSlowRead = 100e-6;
+constexpr std::uint64_t kCacheLine = 64;
 
 }  // namespace
 
@@ -31,6 +39,7 @@ std::unique_ptr<ShardMemory> ShardMemory::create(const formats::ShardSource& sou
     shard.begin = static_cast<std::byte*>(begin);
     shard.size = size;
     shard.blocks = std::vector<std::atomic<State>>((size + kBlock - 1) / kBlock);
+    shard.touched = std::vector<std::atomic<std::uint8_t>>(shard.blocks.size());
     // Fewer page faults and misses of the address cache; where the kernel has no huge pages it says so, and
     // nothing changes.
     ::madvise(begin, size, MADV_HUGEPAGE);
@@ -44,7 +53,8 @@ ShardMemory::~ShardMemory() {
   }
 }
 
-Result<std::span<const std::byte>> ShardMemory::view(const formats::Locator& locator) {
+Result<std::span<const std::byte>> ShardMemory::view(const formats::Locator& locator,
+                                                     std::vector<std::byte>& alone) {
   Shard& shard = shards_[locator.shard];
   if (locator.offset > shard.size || locator.length > shard.size - locator.offset) {
     return corrupt("{}: the index leads beyond its end", source_.split().shards[locator.shard].file);
@@ -52,9 +62,37 @@ Result<std::span<const std::byte>> ShardMemory::view(const formats::Locator& loc
   const std::size_t end = (locator.offset + locator.length + kBlock - 1) / kBlock;
   for (std::size_t block = locator.offset / kBlock; block < end; ++block) {
     if (shard.blocks[block].load(std::memory_order_acquire) == State::present) continue;
+    if (!is_worth_reading(shard, block)) return read_alone(locator, alone);
     RETURN_IF_ERROR(load(locator.shard, block));
   }
   return std::span<const std::byte>(shard.begin + locator.offset, locator.length);
+}
+
+void ShardMemory::expect(const formats::Locator& locator) const {
+  const Shard& shard = shards_[locator.shard];
+  if (locator.offset >= shard.size) return;
+  const std::size_t block = locator.offset / kBlock;
+  if (shard.blocks[block].load(std::memory_order_relaxed) != State::present) return;
+  // The processor goes on by itself once it sees lines in a row.
+  const std::uint64_t most = std::min({locator.length, shard.size - locator.offset, 4 * kCacheLine});
+  for (std::uint64_t i = 0; i < most; i += kCacheLine) __builtin_prefetch(shard.begin + locator.offset + i);
+}
+
+bool ShardMemory::is_worth_reading(Shard& shard, std::size_t block) {
+  if (is_slow_.load(std::memory_order_relaxed)) return true;
+  std::atomic<std::uint8_t>& touched = shard.touched[block];
+  if (touched.load(std::memory_order_relaxed) >= kPatience) return true;
+  touched.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
+Result<std::span<const std::byte>> ShardMemory::read_alone(const formats::Locator& locator,
+                                                           std::vector<std::byte>& alone) {
+  alone.resize(locator.length);
+  const Stopwatch watch;
+  RETURN_IF_ERROR(source_.read(locator.shard, locator.offset, alone));
+  if (watch.seconds() > kSlowRead) is_slow_.store(true, std::memory_order_relaxed);
+  return std::span<const std::byte>(alone);
 }
 
 Status ShardMemory::load(std::uint32_t number, std::size_t block) {

@@ -1,5 +1,6 @@
-// Whole shards in memory, read in blocks when first touched, so that small samples in random order cost no
-// system call each and the storage sees few large reads. Used by the loader's threads. Thread-safe.
+// Whole shards in memory, read in blocks, so that small samples in random order cost no system call each and
+// the storage sees few large reads. Where reads are quick, the first samples of a block are read alone: a
+// loader that starts or resumes does not wait for megabytes. Used by the loader's threads. Thread-safe.
 //
 // The memory is anonymous, not a map of the file: a shard that is cut short or an I/O error is an error with
 // a name, not a SIGBUS.
@@ -26,9 +27,12 @@ class ShardMemory {
   ShardMemory(const ShardMemory&) = delete;
   ShardMemory& operator=(const ShardMemory&) = delete;
 
-  /// The bytes of the locator, valid as long as this object. Reads the blocks they lie in unless that was
-  /// done; waits while another thread does. Fails as ShardSource::read, and tries again on the next call.
-  Result<std::span<const std::byte>> view(const formats::Locator& locator);
+  /// The bytes of the locator: in memory, valid as long as this object, or read into `alone`. Reads the
+  /// blocks they lie in once it is worth it; waits while another thread does. Fails as ShardSource::read, and
+  /// tries again on the next call.
+  Result<std::span<const std::byte>> view(const formats::Locator& locator, std::vector<std::byte>& alone);
+  /// A hint that view() will be asked for these soon.
+  void expect(const formats::Locator& locator) const;
 
  private:
   enum class State : std::uint8_t { absent, loading, present };
@@ -36,12 +40,17 @@ class ShardMemory {
     std::byte* begin = nullptr;
     std::uint64_t size = 0;
     std::vector<std::atomic<State>> blocks;
+    std::vector<std::atomic<std::uint8_t>> touched;  // per block, samples that were read alone
   };
   explicit ShardMemory(const formats::ShardSource& source) : source_(source) {}
   Status load(std::uint32_t shard, std::size_t block);
+  bool is_worth_reading(Shard& shard, std::size_t block);
+  Result<std::span<const std::byte>> read_alone(const formats::Locator& locator,
+                                                std::vector<std::byte>& alone);
 
   const formats::ShardSource& source_;
   std::vector<Shard> shards_;
+  std::atomic<bool> is_slow_{false};  // a small read took long
 };
 
 }  // namespace stoker::data

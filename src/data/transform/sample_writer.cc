@@ -66,8 +66,8 @@ void SampleWriter::write_as(const std::array<std::array<T, 256>, 3>& levels, std
   const std::size_t step = is_interleaved ? 3 : 1;
   std::array<T*, 3> begin;  // of the row, per colour
   for (std::size_t c = 0; c < 3; ++c)
-    begin[c] =
-        is_interleaved ? out + std::size_t{3} * y * form_.width + c : out + c * plane + std::size_t{y} * form_.width;
+    begin[c] = is_interleaved ? out + std::size_t{3} * y * form_.width + c
+                              : out + c * plane + std::size_t{y} * form_.width;
   std::uint32_t done = 0;
   if (has_kernel_) {
     const std::uint32_t first = row.is_flipped ? form_.width - row.first - row.count : row.first;

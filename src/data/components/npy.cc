@@ -1,0 +1,164 @@
+#include "data/components/npy.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kLongestHeader = 64u << 10;
+constexpr std::size_t kMostDimensions = 32;  // NumPy's own limit
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
+
+unsigned byte_at(std::span<const std::byte> bytes, std::size_t i) { return static_cast<unsigned>(bytes[i]); }
+
+// The header is a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 32), }
+class Literal {
+ public:
+  explicit Literal(std::string_view text) : left_(text) {}
+
+  bool take(char c) {
+    skip_blanks();
+    if (left_.empty() || left_.front() != c) return false;
+    left_.remove_prefix(1);
+    return true;
+  }
+  std::optional<std::string_view> word() {
+    skip_blanks();
+    const char quote = left_.empty() ? ' ' : left_.front();
+    if (quote != '\'' && quote != '"') return std::nullopt;
+    const std::size_t end = left_.find(quote, 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view found = left_.substr(1, end - 1);
+    left_.remove_prefix(end + 1);
+    return found;
+  }
+  std::optional<bool> truth() {
+    skip_blanks();
+    for (const auto& [text, value] : {std::pair<std::string_view, bool>{"True", true}, {"False", false}}) {
+      if (!left_.starts_with(text)) continue;
+      left_.remove_prefix(text.size());
+      return value;
+    }
+    return std::nullopt;
+  }
+  std::optional<std::uint64_t> number() {
+    skip_blanks();
+    const std::size_t end = std::min(left_.find_first_not_of("0123456789"), left_.size());
+    std::uint64_t value = 0;
+    if (!parse_number(left_.substr(0, end), &value)) return std::nullopt;
+    left_.remove_prefix(end);
+    return value;
+  }
+  bool is_at_end() {
+    skip_blanks();
+    return left_.empty();
+  }
+
+ private:
+  void skip_blanks() { left_.remove_prefix(std::min(left_.find_first_not_of(" \t\r\n"), left_.size())); }
+  std::string_view left_;
+};
+
+std::optional<Shape> read_shape(Literal& literal) {
+  if (!literal.take('(')) return std::nullopt;
+  Shape shape;
+  std::uint64_t elements = 1;
+  while (!literal.take(')')) {
+    const std::optional<std::uint64_t> size = literal.number();
+    if (!size || shape.size() == kMostDimensions) return std::nullopt;
+    if (*size > kMostElements || (*size > 0 && elements > kMostElements / *size)) return std::nullopt;
+    elements *= std::max<std::uint64_t>(1, *size);
+    shape.push_back(static_cast<std::int64_t>(*size));
+    if (!literal.take(',')) return literal.take(')') ? std::optional(shape) : std::nullopt;
+  }
+  return shape;
+}
+
+struct Header {
+  std::string_view descr;
+  bool is_fortran = false;
+  Shape shape;
+};
+
+std::optional<Header> read_header(std::string_view text) {
+  Literal literal(text);
+  if (!literal.take('{')) return std::nullopt;
+  Header header;
+  bool has_order = false, has_shape = false;
+  while (!literal.take('}')) {
+    const std::optional<std::string_view> key = literal.word();
+    if (!key || !literal.take(':')) return std::nullopt;
+    if (*key == "descr") {
+      const auto word = literal.word();
+      header.descr = word.value_or("[");  // a list: fields of a record
+      if (!word) return literal.take('[') ? std::optional(header) : std::nullopt;
+    } else if (*key == "fortran_order") {
+      const auto truth = literal.truth();
+      if (!truth) return std::nullopt;
+      header.is_fortran = *truth;
+      has_order = true;
+    } else if (*key == "shape") {
+      auto shape = read_shape(literal);
+      if (!shape) return std::nullopt;
+      header.shape = std::move(*shape);
+      has_shape = true;
+    } else {
+      return std::nullopt;
+    }
+    if (!literal.take(',') && !literal.take('}')) return std::nullopt;
+    if (literal.is_at_end()) break;
+  }
+  if (!literal.is_at_end() || header.descr.empty() || !has_order || !has_shape) return std::nullopt;
+  return header;
+}
+
+std::optional<DType> element_of(std::string_view descr) {
+  constexpr std::pair<std::string_view, DType> kTypes[] = {
+      {"b1", DType::boolean}, {"u1", DType::u8},  {"i1", DType::i8},  {"i2", DType::i16},
+      {"u2", DType::u16},     {"f2", DType::f16}, {"i4", DType::i32}, {"u4", DType::u32},
+      {"f4", DType::f32},     {"f8", DType::f64}, {"i8", DType::i64}, {"u8", DType::u64}};
+  if (descr.size() != 3) return std::nullopt;
+  const bool is_single = descr[2] == '1';
+  if (descr[0] != '<' && !(is_single && (descr[0] == '|' || descr[0] == '>'))) return std::nullopt;
+  for (const auto& [name, type] : kTypes) {
+    if (descr.substr(1) == name) return type;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<NpyInfo> read_npy(std::span<const std::byte> file) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  if (!text.starts_with(kMagic)) return corrupt("NPY: does not begin as one");
+  if (file.size() < 12) return corrupt("NPY: ends within its header");
+  const unsigned version = byte_at(file, 6);
+  if (version < 1 || version > 3) return invalid("NPY: version {}.{}", version, byte_at(file, 7));
+  std::size_t length = byte_at(file, 8) | byte_at(file, 9) << 8;
+  if (version > 1) length |= byte_at(file, 10) << 16 | std::size_t{byte_at(file, 11)} << 24;
+  const std::size_t begin = version > 1 ? 12 : 10;
+  if (length > kLongestHeader) return corrupt("NPY: a header of {} bytes", length);
+  if (length > file.size() - begin) return corrupt("NPY: ends within its header");
+  const std::optional<Header> header = read_header(text.substr(begin, length));
+  if (!header) return corrupt("NPY: its header is no description of an array");
+  const std::optional<DType> element = element_of(header->descr);
+  if (!element) {
+    return invalid("NPY: elements of type {}",
+                   header->descr == "[" ? "record" : format("'{}'", printable(header->descr)));
+  }
+  if (header->is_fortran && header->shape.size() > 1) return invalid("NPY: in Fortran order");
+  NpyInfo info{*element, header->shape, begin + length};
+  const auto bytes = static_cast<std::uint64_t>(element_count(info.shape)) * size_of(info.element);
+  if (bytes > file.size() - info.data_at) {
+    return corrupt("NPY: {} bytes of elements, its header promises {}", file.size() - info.data_at, bytes);
+  }
+  return info;
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,237 @@
+#include "data/loader/contents.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "data/components/npy.h"
+
+namespace stoker::data {
+namespace {
+
+// A longer document is not read whole for each of its sequences, and its CRC covers no less than all of it.
+constexpr std::uint64_t kWholeDocument = 256u << 10;
+constexpr std::uint64_t kLargestRow = 1u << 30;
+
+std::string_view format_of(std::string_view component) {
+  return component.substr(component.rfind('.') + 1);  // npos + 1 is 0
+}
+
+Shape shape_of(const Transform& transform) {
+  const std::int64_t height = transform.height();
+  const std::int64_t width = transform.width();
+  return transform.layout() == Layout::nchw ? Shape{3, height, width} : Shape{height, width, 3};
+}
+
+}  // namespace
+
+std::string name_of(const formats::ShardSource& source, std::uint64_t sample) {
+  const formats::SampleTable& table = source.samples();
+  const std::string& shard = source.split().shards[table.place(sample).shard].file;
+  const std::string_view key = table.key(sample);
+  if (key.empty()) return format("sample {} (in shard '{}')", sample, shard);
+  return format("sample '{}' (in shard '{}')", printable(key), shard);
+}
+
+Result<Contents> Contents::create(const formats::ShardSource& source, const LoaderOptions& options) {
+  const std::string& split = source.split().name;
+  if (source.samples().size() == 0) return invalid("loader: split '{}' has no samples", split);
+  Contents contents(source, options);
+  switch (options.content) {
+    case Content::images:
+      RETURN_IF_ERROR(contents.set_up_images());
+      break;
+    case Content::bytes:
+      RETURN_IF_ERROR(contents.choose_component(""));
+      break;
+    case Content::arrays:
+      RETURN_IF_ERROR(contents.set_up_array());
+      break;
+    case Content::tokens:
+      RETURN_IF_ERROR(contents.set_up_tokens());
+      break;
+  }
+  RETURN_IF_ERROR(contents.set_up_fields());
+  return contents;
+}
+
+Result<std::uint16_t> Contents::component(std::string_view name) const {
+  const auto& known = source_->samples().components();
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (known[i].name == name) return static_cast<std::uint16_t>(i);
+    names.push_back(known[i].name);
+  }
+  return invalid("loader: split '{}' has no component '{}'{}", source_->split().name, name,
+                 suggestion(name, names));
+}
+
+Status Contents::choose_component(std::string_view usual) {
+  if (!options_.component.empty()) {
+    OK_OR_RETURN(number, component(options_.component));
+    component_ = number;
+  } else if (const Result<std::uint16_t> number = component(usual); number.ok()) {
+    component_ = *number;
+  }
+  return Status();
+}
+
+Status Contents::set_up_images() {
+  if (!source_->samples().has_labels())
+    return invalid("loader: split '{}' has no labels", source_->split().name);
+  OK_OR_RETURN(made, Transform::create(options_.transform));
+  transform_ = std::move(made);
+  element_ = transform_->element();
+  shape_ = shape_of(*transform_);
+  row_bytes_ = transform_->bytes();
+  return Status();
+}
+
+// What the first sample's header says.
+Result<Shape> Contents::shape_of_first() {
+  OK_OR_RETURN(file, file_of(0));
+  const std::string& name = source_->samples().components()[file.component].name;
+  if (format_of(name) != "npy") {
+    return invalid("loader: '{}' says nothing of its element type and shape (array)", name);
+  }
+  std::vector<std::byte> bytes(file.length);
+  RETURN_IF_ERROR(source_->read(file.shard, file.offset, bytes));
+  const Result<NpyInfo> info = read_npy(bytes);
+  if (!info.ok()) return info.status().with_context(name_of(*source_, 0));
+  element_ = info->element;
+  return info->shape;
+}
+
+Status Contents::set_up_array() {
+  RETURN_IF_ERROR(choose_component("npy"));
+  if (options_.array) {
+    element_ = options_.array->element;
+    shape_ = options_.array->shape;
+  } else {
+    OK_OR_RETURN(shape, shape_of_first());
+    shape_ = std::move(shape);
+  }
+  row_bytes_ = size_of(element_);
+  for (const std::int64_t size : shape_) {
+    if (size < 1 || static_cast<std::uint64_t>(size) > kLargestRow / row_bytes_)
+      return invalid("loader: arrays of {} x {} bytes are not between 1 and 1GiB", size, row_bytes_);
+    row_bytes_ *= static_cast<std::size_t>(size);
+  }
+  return Status();
+}
+
+Status Contents::set_up_tokens() {
+  RETURN_IF_ERROR(choose_component(source_->samples().components()[0].name));
+  OK_OR_RETURN(table, TokenTable::create(source_->samples(), *component_, options_.tokens));
+  tokens_ = std::move(table);
+  element_ = options_.tokens.element;
+  shape_ = {std::int64_t{options_.tokens.length} + options_.tokens.ahead};
+  row_bytes_ = static_cast<std::size_t>(shape_[0]) * size_of(element_);
+  if (!options_.fields.empty()) return invalid("loader: sequences of tokens have no fields (fields)");
+  return Status();
+}
+
+Status Contents::set_up_fields() {
+  for (std::size_t i = 0; i < options_.fields.size(); ++i) {
+    const Field& field = options_.fields[i];
+    OK_OR_RETURN(number, component(field.component));
+    if (field.name.empty() && field.kind != FieldKind::text)
+      return invalid("loader: field {} of '{}' has no name (fields)", i, field.component);
+    // One group for fields that follow each other: their file is then read and parsed once.
+    const bool is_next = !field_groups_.empty() && field_components_.back() == number &&
+                         field_groups_.back().first[0].name.empty() == field.name.empty();
+    if (!is_next) {
+      field_groups_.push_back({{}, i});
+      field_components_.push_back(number);
+    }
+    field_groups_.back().first.push_back(field);
+  }
+  return Status();
+}
+
+std::vector<std::uint64_t> Contents::units_per_shard() const {
+  std::vector<std::uint64_t> units;
+  std::uint64_t samples = 0, before = 0;
+  for (const formats::ShardInfo& shard : source_->split().shards) {
+    samples += shard.samples;
+    const std::uint64_t until = tokens_ ? tokens_->sequences_before(samples) : samples;
+    units.push_back(until - before);
+    before = until;
+  }
+  return units;
+}
+
+Result<formats::Locator> Contents::file_of(std::uint64_t unit) const {
+  const formats::SampleTable& samples = source_->samples();
+  std::optional<formats::Locator> file;
+  if (component_) {
+    file = find_component(samples, unit, *component_);
+  } else {
+    file = samples.image(unit);
+    if (!file && options_.content != Content::images) file = samples.locate(unit, 0);
+  }
+  if (!file) {
+    const std::string what = component_ ? format("'{}'", samples.components()[*component_].name) : "image";
+    return corrupt("{}: has no {}", name_of(*source_, unit), what);
+  }
+  if (file->length > kLargestFile) {
+    return corrupt("{}: {} of over 1GiB", name_of(*source_, unit), transform_ ? "an image" : "a file");
+  }
+  return *file;
+}
+
+Status Contents::add_parts(std::uint64_t unit, std::uint32_t place, std::vector<Part>& parts) const {
+  if (!tokens_) {
+    OK_OR_RETURN(file, file_of(unit));
+    const Part::Purpose purpose = options_.content == Content::images  ? Part::Purpose::image
+                                  : options_.content == Content::bytes ? Part::Purpose::bytes
+                                                                       : Part::Purpose::array;
+    parts.push_back({.purpose = purpose, .place = place, .sample = unit, .file = file});
+    return Status();
+  }
+  std::vector<TokenSpan> spans;
+  tokens_->spans(unit, spans);
+  const std::size_t size = size_of(options_.tokens.stored);
+  for (const TokenSpan& span : spans) {
+    Part part{.purpose = Part::Purpose::tokens, .place = place, .sample = span.sample, .file = span.file};
+    part.skip = span.from * size;
+    part.count = span.count * size;
+    part.to = span.to;
+    part.is_whole = span.file.length <= kWholeDocument;
+    if (!part.is_whole) {
+      part.file.offset += part.skip;
+      part.file.length = part.count;
+      part.skip = 0;
+    }
+    parts.push_back(part);
+  }
+  return Status();
+}
+
+Status Contents::add_fields(std::uint64_t unit, std::uint32_t place, std::vector<Part>& parts) const {
+  for (std::size_t group = 0; group < field_groups_.size(); ++group) {
+    const auto file = find_component(source_->samples(), unit, field_components_[group]);
+    if (!file || file->length > kLargestFile) {
+      const std::string& name = field_groups_[group].first[0].component;
+      return corrupt("{}: has no '{}'{}", name_of(*source_, unit), name, file ? " of at most 1GiB" : "");
+    }
+    parts.push_back({.purpose = Part::Purpose::fields,
+                     .place = place,
+                     .group = static_cast<std::uint32_t>(group),
+                     .sample = unit,
+                     .file = *file});
+  }
+  return Status();
+}
+
+std::int64_t Contents::label(std::uint64_t unit) const {
+  return tokens_ ? -1 : source_->samples().label(unit).value_or(-1);
+}
+
+std::string Contents::name(std::uint64_t unit) const {
+  if (!tokens_) return name_of(*source_, unit);
+  std::vector<TokenSpan> spans;
+  tokens_->spans(unit, spans);
+  return format("sequence {}, from {}", unit, name_of(*source_, spans.front().sample));
+}
+
+}  // namespace stoker::data
