@@ -417,6 +417,7 @@ def test_json_is_one_value_also_on_error(stoker, photos):
         "format": "tar",
         "why_this_format": "",
         "splits": [{"name": "all", "samples": 200, "shards": 2, "why_so_many_shards": "as --shards says"}],
+        "images_encoded_anew": 0,
         "files_left_out": 0,
         "left_out": {},
         "shards_done_before": 0,

@@ -36,6 +36,7 @@ void ImageStatistics::add(const ImageStatistics& other) {
   cmyk += other.cmyk;
   alpha += other.alpha;
   misnamed += other.misnamed;
+  encoded_anew += other.encoded_anew;
   pixels += other.pixels;
   channels.add(other.channels);
 }
@@ -149,7 +150,7 @@ Json statistics_json(const ImageStatistics& images) {
                {"alpha", images.alpha},           {"misnamed", images.misnamed},
                {"width_min", images.width_min},   {"width_max", images.width_max},
                {"height_min", images.height_min}, {"height_max", images.height_max},
-               {"pixels", images.pixels}};
+               {"pixels", images.pixels},         {"encoded_anew", images.encoded_anew}};
   const ChannelSums& channels = images.channels;
   if (channels.pixels > 0) {
     json["channels"] = {
@@ -357,7 +358,8 @@ ImageStatistics read_images(Fields& fields, const Json& json) {
           .height_min = small("height_min"),
           .height_max = small("height_max"),
           .pixels = fields.number(json, place, "pixels"),
-          .channels = read_channels(fields, json, place + ".channels")};
+          .channels = read_channels(fields, json, place + ".channels"),
+          .encoded_anew = optional_number(fields, json, place, "encoded_anew")};
 }
 
 // Refuses what a newer stoker wrote before anything else is read.

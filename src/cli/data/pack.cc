@@ -33,6 +33,8 @@ struct Options {
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> metadata_rate;
+  std::optional<std::int64_t> resize;
+  std::optional<std::int64_t> quality;
   bool is_strict = false;
 };
 
@@ -138,6 +140,11 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   OK_OR_RETURN(wanted, parse_readers("data pack", o.readers));
   OK_OR_RETURN(part, part_of(o.part));
   RETURN_IF_ERROR(in_range("--shards", o.shards, 999'999));
+  RETURN_IF_ERROR(in_range("--resize", o.resize, 65'535));
+  RETURN_IF_ERROR(in_range("--quality", o.quality, 100));
+  data::Shrinking shrink;
+  if (o.resize) shrink.shorter_side = static_cast<std::uint32_t>(*o.resize);
+  if (o.quality) shrink.quality = static_cast<int>(*o.quality);
   if (o.shards && o.shard_size) return invalid("data pack: --shards and --shard-size: give one of them");
   if (o.shard_size && o.shard_size->value == 0)
     return invalid("data pack: --shard-size: 0 bytes hold no sample");
@@ -147,6 +154,7 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
                            .check = static_cast<data::ImageCheck>(check),
                            .labels = static_cast<data::LabelMembers>(labels),
                            .jpeg = static_cast<data::JpegMode>(jpeg),
+                           .shrink = shrink,
                            .format = static_cast<data::ShardFormat>(shard_format),
                            .sizing = {.shards = o.shards,
                                       .shard_size = o.shard_size,
@@ -204,6 +212,10 @@ void print_summary(const data::PackPlan& plan, const data::PackSummary& summary,
     out.line("  {} left out: {} (list: {}/left-out.csv)", plural(summary.left_out, "file", "files"),
              data::left_out_text(manifest.left_out), name);
   }
+  if (manifest.images.encoded_anew > 0) {
+    out.line("  lossy: {} of {} images were encoded anew; their own pixels are only in the source",
+             grouped(manifest.images.encoded_anew), grouped(manifest.images.images));
+  }
   if (manifest.images.progressive > 0) {
     out.line("  progressive JPEGs: {}, decoded about 3x slower", grouped(manifest.images.progressive));
   }
@@ -231,6 +243,7 @@ std::string to_json(const data::PackPlan& plan, const data::PackSummary& summary
                                        {"format", manifest.schema.container},
                                        {"why_this_format", plan.why_container},
                                        {"splits", splits},
+                                       {"images_encoded_anew", manifest.images.encoded_anew},
                                        {"files_left_out", summary.left_out},
                                        {"left_out", manifest.left_out},
                                        {"shards_done_before", summary.shards_kept}};
@@ -259,6 +272,9 @@ void declare(Arguments& arguments, Options& o) {
                    "index: only there; cls, json: also as members, for readers that know no index");
   arguments.option("--jpeg", &o.jpeg, "KIND",
                    "keep; baseline: progressive ones turned; restart: restart markers; pixels never change");
+  arguments.option("--resize", &o.resize, "PIXELS", "lossy: larger images get so many on their shorter side");
+  arguments.option("--quality", &o.quality, "1-100",
+                   "lossy: JPEG and WebP files are encoded anew (resized ones: 90)");
   arguments.option("--format", &o.format, "KIND",
                    "tar; tfrecord: a tenth of the overhead, for tiny files; auto: by their sizes");
   arguments.option("--layout", &o.layout, "KIND",

@@ -1,61 +1,12 @@
 #include "data/look/thumbnail.h"
 
 #include <algorithm>
-#include <csetjmp>
-#include <cstdio>  // jpeglib.h uses FILE without including it
-#include <cstdlib>
-
-#include <jpeglib.h>
 
 #include "data/decode/decode.h"
+#include "data/pack/shard/encode.h"
 #include "data/transform/resize.h"
 
 namespace stoker::data {
-
-namespace {
-
-struct Compressor {
-  jpeg_compress_struct jpeg{};
-  jpeg_error_mgr errors{};
-  std::jmp_buf jump;
-  unsigned char* out = nullptr;
-  unsigned long bytes = 0;
-  ~Compressor() {
-    jpeg_destroy_compress(&jpeg);
-    std::free(out);
-  }
-};
-
-[[noreturn]] void fail(j_common_ptr jpeg) {
-  std::longjmp(static_cast<Compressor*>(jpeg->client_data)->jump, 1);
-}
-
-// May be left by a jump: nothing in it has a destructor.
-bool compress(Compressor& c, const ImageView& image) {
-  if (setjmp(c.jump)) return false;
-  c.jpeg.err = jpeg_std_error(&c.errors);
-  c.errors.error_exit = fail;
-  c.jpeg.client_data = &c;
-  jpeg_create_compress(&c.jpeg);
-  c.jpeg.client_data = &c;
-  jpeg_mem_dest(&c.jpeg, &c.out, &c.bytes);
-  c.jpeg.image_width = image.width;
-  c.jpeg.image_height = image.height;
-  c.jpeg.input_components = 3;
-  c.jpeg.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&c.jpeg);
-  jpeg_set_quality(&c.jpeg, 85, TRUE);
-  jpeg_start_compress(&c.jpeg, TRUE);
-  while (c.jpeg.next_scanline < c.jpeg.image_height) {
-    auto* row =
-        const_cast<JSAMPROW>(image.pixels.data() + std::size_t{3} * image.width * c.jpeg.next_scanline);
-    jpeg_write_scanlines(&c.jpeg, &row, 1);
-  }
-  jpeg_finish_compress(&c.jpeg);
-  return true;
-}
-
-}  // namespace
 
 Result<Thumbnail> make_thumbnail(std::span<const std::byte> bytes, std::uint32_t side) {
   Image image;
@@ -75,9 +26,8 @@ Result<Thumbnail> make_thumbnail(std::span<const std::byte> bytes, std::uint32_t
                  .window = {0, 0, width, height},
                  .filter = Filter::bilinear});
   resizer.take({.image = image.view(), .x = 0, .y = 0});
-  Compressor compressor;
-  if (!compress(compressor, resizer.all())) return internal("a thumbnail could not be made");
-  return Thumbnail{.jpeg = {reinterpret_cast<const char*>(compressor.out), compressor.bytes},
+  OK_OR_RETURN(jpeg, encode_image(resizer.all(), {.kind = ImageKind::jpeg, .quality = 85}));
+  return Thumbnail{.jpeg = {reinterpret_cast<const char*>(jpeg.data()), jpeg.size()},
                    .width = image.width,
                    .height = image.height};
 }

@@ -54,6 +54,8 @@ std::string fingerprint_of(const PackPlan& plan) {
   print.add(static_cast<std::uint64_t>(o.labels));
   print.add(static_cast<std::uint64_t>(o.jpeg));
   print.add(static_cast<std::uint64_t>(plan.container));
+  print.add(static_cast<std::uint64_t>(o.shrink.shorter_side.value_or(0)));
+  print.add(static_cast<std::uint64_t>(o.shrink.quality.value_or(0)));
   print.add(static_cast<std::uint64_t>(plan.source.has_label_files));
   for (const std::string& name : plan.source.classes) print.add(name);
   for (const ShardSpec& shard : plan.shards) {
@@ -119,6 +121,22 @@ void choose_container(const std::vector<SampleBytes>& splits, PackPlan& plan) {
     plan.why_container += format(" (--format tfrecord: {} in all)", rounded({all.tfrecord}));
 }
 
+// A mask that is not resized with its picture would no longer fit it, and a resized one would no longer hold
+// classes.
+Status check_single_images(const Source& source) {
+  for (const std::vector<SourceSample>& split : source.samples) {
+    for (const SourceSample& sample : split) {
+      int images = 0;
+      for (std::uint32_t i = 0; i < sample.files; ++i)
+        images += is_image_extension(extension_of(source.file(sample, i).name)) ? 1 : 0;
+      if (images <= 1) continue;
+      return invalid("{}: sample '{}' has {} images, which would no longer fit each other (--resize)",
+                     source.tree->shown(""), printable(source.key(sample)), images);
+    }
+  }
+  return {};
+}
+
 Outline outline_of(const PackPlan& plan) {
   Outline outline;
   outline.source = plan.options.source.where == "-" ? "standard input" : plan.options.source.where;
@@ -154,6 +172,7 @@ Result<PackPlan> plan_pack(const PackOptions& options, Progress& progress) {
   if (options.labels == LabelMembers::json && options.format == ShardFormat::tfrecord) {
     return invalid("{}: a record has its label as the number 'cls' (--labels json, --format tfrecord)", name);
   }
+  if (options.shrink.shorter_side) RETURN_IF_ERROR(check_single_images(plan.source));
   std::vector<SampleBytes> bytes(plan.source.splits.size());
   for (std::uint32_t split = 0; split < plan.source.splits.size(); ++split) {
     for (const SourceSample& sample : plan.source.samples[split])

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "data/pack/outline.h"
 #include "data/pack/shard/container.h"
+#include "data/pack/shard/shrink.h"
 #include "data/pack/shard_plan.h"
 #include "data/pack/source.h"
 #include "format/manifest.h"
@@ -62,6 +63,7 @@ struct PackOptions {
   ImageCheck check = ImageCheck::scan;
   LabelMembers labels = LabelMembers::index;
   JpegMode jpeg = JpegMode::keep;
+  Shrinking shrink;  ///< lossy; `jpeg` then applies to what comes out
   ShardFormat format = ShardFormat::tar;
   ShardSizing sizing;
   bool is_strict = false;            ///< any file left out is an error

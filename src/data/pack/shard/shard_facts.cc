@@ -13,9 +13,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kCrcDigits = 8;
 
 Json images_json(const formats::ImageStatistics& i) {
-  return {i.images,       i.progressive,        i.grayscale,  i.cmyk,       i.alpha,  i.misnamed,
-          i.width_min,    i.width_max,          i.height_min, i.height_max, i.pixels, i.channels.pixels,
-          i.channels.sum, i.channels.square_sum};
+  return {i.images,       i.progressive,         i.grayscale,   i.cmyk,       i.alpha,  i.misnamed,
+          i.width_min,    i.width_max,           i.height_min,  i.height_max, i.pixels, i.channels.pixels,
+          i.channels.sum, i.channels.square_sum, i.encoded_anew};
 }
 
 formats::ImageStatistics images_of(const Json& json) {
@@ -30,7 +30,8 @@ formats::ImageStatistics images_of(const Json& json) {
           .height_min = json.at(8),
           .height_max = json.at(9),
           .pixels = json.at(10),
-          .channels = {.pixels = json.at(11), .sum = json.at(12), .square_sum = json.at(13)}};
+          .channels = {.pixels = json.at(11), .sum = json.at(12), .square_sum = json.at(13)},
+          .encoded_anew = json.at(14)};
 }
 
 // Throws nlohmann's exceptions for a document of another shape; the CRC held, so only another version wrote

@@ -122,6 +122,7 @@ class Writer {
         verdict = plan_.options.check == ImageCheck::decode ? decode_check(loaded.bytes())
                                                             : scan_image(loaded.bytes());
       }
+      if (verdict.is_good) shrink(loaded, verdict, images);
       if (verdict.is_good) rewrite(loaded, verdict);
       if (!verdict.is_good) {
         left_out_.push_back({relative(folder, loaded), std::move(verdict.reason), std::move(verdict.detail)});
@@ -132,6 +133,30 @@ class Writer {
     return nullptr;
   }
 
+  // Makes an image smaller as --resize and --quality say; one that cannot be decoded is broken.
+  void shrink(Loaded& loaded, ImageVerdict& verdict, formats::ImageStatistics& images) {
+    if (!plan_.options.shrink.is_wanted()) return;
+    const auto shrunk = shrink_image(loaded.bytes(), verdict.info, plan_.options.shrink);
+    if (!shrunk.ok()) return break_off(verdict, shrunk.status());
+    if (!*shrunk) return;
+    loaded.content.assign((*shrunk)->bytes);
+    verdict.info.width = (*shrunk)->width;
+    verdict.info.height = (*shrunk)->height;
+    verdict.info.channels = verdict.info.channels == 1 ? 1 : 3;
+    verdict.info.progressive = false;
+    // The sums are of the pixels that are packed.
+    if (plan_.options.check == ImageCheck::decode) verdict.channels = decode_check(loaded.bytes()).channels;
+    ++images.encoded_anew;
+  }
+
+  static void break_off(ImageVerdict& verdict, const Status& status) {
+    verdict = {.is_good = false,
+               .info = {},
+               .channels = {},
+               .reason = "broken",
+               .detail = std::string(status.message())};
+  }
+
   // Turns a JPEG as --jpeg says; one that cannot be turned is broken.
   void rewrite(Loaded& loaded, ImageVerdict& verdict) {
     const JpegMode mode = plan_.options.jpeg;
@@ -140,14 +165,7 @@ class Writer {
       return;
     const Result<std::vector<std::byte>> turned =
         rewrite_jpeg(loaded.bytes(), mode == JpegMode::restart ? RestartMarkers::some : RestartMarkers::none);
-    if (!turned.ok()) {
-      verdict = {.is_good = false,
-                 .info = {},
-                 .channels = {},
-                 .reason = "broken",
-                 .detail = std::string(turned.error().message())};
-      return;
-    }
+    if (!turned.ok()) return break_off(verdict, turned.status());
     loaded.content.assign(*turned);
     verdict.info.progressive = false;
   }

@@ -1,0 +1,152 @@
+#include "data/pack/shard/encode.h"
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>  // jpeglib.h uses FILE without including it
+#include <cstdlib>
+#include <string_view>
+
+#include <jpeglib.h>
+#include <png.h>
+#include <webp/encode.h>
+
+namespace stoker::data {
+
+namespace {
+
+struct Segment {
+  int marker = 0;
+  std::span<const std::byte> content;
+};
+
+// The segments before the first scan that say something of the picture and not of its coding.
+std::vector<Segment> notes_of(std::span<const std::byte> jpeg) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned>(jpeg[i]); };
+  const auto starts = [](std::span<const std::byte> content, std::string_view text) {
+    return content.size() >= text.size() &&
+           std::equal(text.begin(), text.end(), reinterpret_cast<const char*>(content.data()));
+  };
+  std::vector<Segment> notes;
+  for (std::size_t i = 2; i + 4 <= jpeg.size() && at(i) == 0xFF;) {
+    const unsigned marker = at(i + 1);
+    const std::size_t length = at(i + 2) << 8 | at(i + 3);
+    if (marker == 0xDA || length < 2 || length > jpeg.size() - i - 2) break;
+    const std::span<const std::byte> content = jpeg.subspan(i + 4, length - 2);
+    const bool is_note = marker == JPEG_COM || (marker >= JPEG_APP0 && marker <= JPEG_APP0 + 15);
+    // The codec writes these two itself.
+    const bool is_own = (marker == JPEG_APP0 && starts(content, "JFIF")) ||
+                        (marker == JPEG_APP0 + 14 && starts(content, "Adobe"));
+    if (is_note && !is_own) notes.push_back({static_cast<int>(marker), content});
+    i += 2 + length;
+  }
+  return notes;
+}
+
+struct Compressor {
+  jpeg_compress_struct jpeg{};
+  jpeg_error_mgr errors{};
+  std::jmp_buf jump;
+  unsigned char* out = nullptr;
+  unsigned long bytes = 0;
+  Compressor() = default;
+  ~Compressor() {
+    jpeg_destroy_compress(&jpeg);
+    std::free(out);
+  }
+  Compressor(const Compressor&) = delete;
+  Compressor& operator=(const Compressor&) = delete;
+};
+
+[[noreturn]] void fail(j_common_ptr jpeg) {
+  std::longjmp(static_cast<Compressor*>(jpeg->client_data)->jump, 1);
+}
+
+// May be left by a jump: nothing in it has a destructor. `row` has room for one.
+bool compress(Compressor& c, const ImageView& image, const Encoding& encoding,
+              const std::vector<Segment>& notes, std::vector<unsigned char>& grey) {
+  if (setjmp(c.jump)) return false;
+  c.jpeg.err = jpeg_std_error(&c.errors);
+  c.errors.error_exit = fail;
+  c.errors.output_message = [](j_common_ptr) {};
+  c.jpeg.client_data = &c;
+  jpeg_create_compress(&c.jpeg);
+  jpeg_mem_dest(&c.jpeg, &c.out, &c.bytes);
+  c.jpeg.image_width = image.width;
+  c.jpeg.image_height = image.height;
+  c.jpeg.input_components = encoding.is_grey ? 1 : 3;
+  c.jpeg.in_color_space = encoding.is_grey ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(&c.jpeg);
+  c.jpeg.optimize_coding = TRUE;
+  jpeg_set_quality(&c.jpeg, encoding.quality, TRUE);
+  jpeg_start_compress(&c.jpeg, TRUE);
+  for (const Segment& note : notes) {
+    jpeg_write_marker(&c.jpeg, note.marker, reinterpret_cast<const JOCTET*>(note.content.data()),
+                      static_cast<unsigned>(note.content.size()));
+  }
+  while (c.jpeg.next_scanline < c.jpeg.image_height) {
+    auto* row =
+        const_cast<JSAMPROW>(image.pixels.data() + std::size_t{3} * image.width * c.jpeg.next_scanline);
+    if (encoding.is_grey) {
+      for (std::size_t x = 0; x < image.width; ++x) grey[x] = row[3 * x];
+      row = grey.data();
+    }
+    jpeg_write_scanlines(&c.jpeg, &row, 1);
+  }
+  jpeg_finish_compress(&c.jpeg);
+  return true;
+}
+
+std::vector<std::byte> copy_of(const unsigned char* bytes, std::size_t size) {
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes);
+  return {begin, begin + size};
+}
+
+Result<std::vector<std::byte>> to_jpeg(const ImageView& image, const Encoding& encoding) {
+  const std::vector<Segment> notes = notes_of(encoding.markers_of);
+  std::vector<unsigned char> grey(encoding.is_grey ? image.width : 0);
+  Compressor compressor;
+  if (!compress(compressor, image, encoding, notes, grey)) return internal("JPEG: the encoder gave up");
+  return copy_of(compressor.out, compressor.bytes);
+}
+
+Result<std::vector<std::byte>> to_png(const ImageView& image) {
+  png_image png{};
+  png.version = PNG_IMAGE_VERSION;
+  png.width = image.width;
+  png.height = image.height;
+  png.format = PNG_FORMAT_RGB;
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
+  std::vector<std::byte> out(size);
+  if (!png_image_write_to_memory(&png, out.data(), &size, 0, image.pixels.data(), 0, nullptr)) {
+    return internal("PNG: {}", std::string_view(png.message));
+  }
+  out.resize(size);
+  return out;
+}
+
+Result<std::vector<std::byte>> to_webp(const ImageView& image, int quality) {
+  std::uint8_t* out = nullptr;
+  const std::size_t size =
+      WebPEncodeRGB(image.pixels.data(), static_cast<int>(image.width), static_cast<int>(image.height),
+                    static_cast<int>(3 * image.width), static_cast<float>(quality), &out);
+  if (size == 0) return internal("WebP: the encoder gave up");
+  std::vector<std::byte> bytes = copy_of(out, size);
+  WebPFree(out);
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> encode_image(const ImageView& image, const Encoding& encoding) {
+  switch (encoding.kind) {
+    case ImageKind::png:
+      return to_png(image);
+    case ImageKind::webp:
+      return to_webp(image, encoding.quality);
+    case ImageKind::jpeg:
+      break;
+  }
+  return to_jpeg(image, encoding);
+}
+
+}  // namespace stoker::data
