@@ -27,8 +27,9 @@ sys.path.insert(0, str(MODULE))
 
 
 def pytest_configure() -> None:
-    # Under nohup a hang-up is ignored, and what we start would inherit that.
+    # Under nohup a hang-up is ignored, in the background of a script an interrupt; what we start would inherit that.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

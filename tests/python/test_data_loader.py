@@ -262,7 +262,7 @@ next(iter(loader))
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert "KeyboardInterrupt" in err and time.monotonic() - started < 5
+    assert "KeyboardInterrupt" in err and time.monotonic() - started < 25  # one item takes 30 s
 
 
 def test_workers_of_a_killed_caller_end(module_environment):

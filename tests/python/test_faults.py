@@ -125,7 +125,7 @@ print("not interrupted", flush=True)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert out == "" and "KeyboardInterrupt" in err
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 20  # a batch that was waited for would say so
 
 
 def threads_now():
