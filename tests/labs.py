@@ -32,13 +32,13 @@ class Completed:
     err: str
 
 
-def wait_until(is_true: Callable[[], object], what: str, timeout: float = 60) -> object:
-    """Looks every 50 ms until `is_true()` gives something true, which is returned; fails the test after `timeout`."""
+def wait_until(is_true: Callable[[], object], what: str, timeout: float = 60, every: float = 0.05) -> object:
+    """Looks again and again until `is_true()` gives something true, which is returned; fails the test after `timeout`."""
     deadline = time.monotonic() + timeout
     while not (found := is_true()):
         if time.monotonic() > deadline:
             pytest.fail(f"not within {timeout:g} s: {what}")
-        time.sleep(0.05)
+        time.sleep(every)
     return found
 
 

@@ -208,14 +208,32 @@ def test_a_lab_of_that_name_in_another_folder_is_left_alone(labs):
     assert is_answering(labs, folder.name)
 
 
-def test_down_takes_a_half_made_lab_away(labs):
+# What is there when `up` is so far.
+MOMENTS = ["lab.json", "munge", "etc/task-prolog", "log/munged.out", "log/slurmctld.out", "log/slurmd-n2.out"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_down_takes_a_half_made_lab_away(labs, moment):
     folder = labs.folder("h")
     starting = labs.start("up", "--name", folder.name)
-    wait_until(lambda: (folder / "munge").exists() or starting.poll() is not None, "the lab is half made")
+    wait_until(lambda: (folder / moment).exists() or starting.poll() is not None, "the lab is half made", every=0.001)
     starting.send_signal(signal.SIGKILL)
     starting.wait()
     labs("down", "--name", folder.name, code=0)
     assert not remains.look(folder)
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.08])
+def test_down_ends_what_a_killed_down_began(labs, seconds):
+    folder = labs.folder("k")
+    two_nodes(labs, folder.name)
+    ending = labs.start("down", "--name", folder.name)
+    time.sleep(seconds)
+    ending.send_signal(signal.SIGKILL)
+    ending.wait()
+    labs("down", "--name", folder.name, code=0)
+    assert not remains.look(folder)
+    assert not folder.parent.exists()
 
 
 def test_down_works_when_the_folder_is_partly_gone_and_twice(labs):

@@ -41,15 +41,21 @@ std::string mark_on(std::string_view link) {
   return alias ? std::string(trim(*alias)) : "";
 }
 
-// Gives `ip -batch` its lines by a file, since our programs have no standard input.
-Status ip_batch(std::string_view subject, std::vector<std::string> options, const std::string& lines) {
-  const TempDirectory scratch;
-  const Path file = scratch / "batch";
-  RETURN_IF_ERROR(write_file(file, lines));
+// Gives `ip -batch` its lines by a pipe: a file would stay behind when we are killed.
+Status ip_batch(std::string_view subject, Environment environment, std::vector<std::string> options,
+                const std::string& lines) {
+  OK_OR_RETURN(input, Pipe::create());
+  // All of them fit into a pipe's 64 KiB: the largest lab has 64 nodes, at 300 characters each.
+  if (::write(input.write.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) {
+    return posix_error(format("{}: pipe", subject), errno);
+  }
+  input.write.reset();
   Command command;
   command.argv = {find_tool("ip")};
   command.argv.insert(command.argv.end(), options.begin(), options.end());
-  command.argv.insert(command.argv.end(), {"-batch", file.string()});
+  command.argv.insert(command.argv.end(), {"-batch", "-"});
+  command.environment = std::move(environment);
+  command.stdin_fd = input.read.get();
   const auto done = run_tool(subject, command, Deadline::after(kToolTime));
   return done ? Status() : done.error();
 }
@@ -156,11 +162,14 @@ Status make_network(const Lab& lab) {
     lines += format("link add {} type veth peer name eth0 netns {}\n", node.link, node.network_namespace);
     lines += format("link set {0} alias \"{2}\"\nlink set {0} master {1} up\n", node.link, lab.bridge, mark);
   }
-  RETURN_IF_ERROR(ip_batch(lab.name, {}, lines));
+  // A member of the lab: when this process is killed, `down` must end it before it makes more.
+  Environment environment = current_environment();
+  environment.emplace_back("STOKER_LAB_MEMBER", lab.folder.string());
+  RETURN_IF_ERROR(ip_batch(lab.name, environment, {}, lines));
   for (const Node& node : lab.nodes) {
     const std::string inside =
         format("addr add {}/24 dev eth0\nlink set eth0 up\nlink set lo up\n", node.address);
-    RETURN_IF_ERROR(ip_batch(lab.name, {"-netns", node.network_namespace}, inside));
+    RETURN_IF_ERROR(ip_batch(lab.name, environment, {"-netns", node.network_namespace}, inside));
   }
   return {};
 }
@@ -191,7 +200,8 @@ int remove_links(const std::vector<std::string>& links) {
   if (links.empty()) return 0;
   std::string lines;
   for (const std::string& link : links) lines += format("link del {}\n", link);
-  (void)ip_batch("lab", {"-force"}, lines);  // a cable may go by itself, with its namespace
+  (void)ip_batch("lab", current_environment(), {"-force"},
+                 lines);  // a cable may go by itself, with its namespace
   return static_cast<int>(
       std::ranges::count_if(links, [](const auto& link) { return !path_exists(kLinks / link); }));
 }
