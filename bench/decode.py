@@ -1,17 +1,20 @@
-"""Photographs to tensors of 224 x 224, batches of 64, two threads: the C++ loader from plain shards (CRC checked) beside
-libjpeg-turbo alone decoding crops of the same files, and beside torchvision on Pillow images in a DataLoader with two
-workers; where nvidia.dali is installed (or DALI_PYTHON names a Python that has it) beside DALI on the CPU. In turns, by
-CPU per image: that is what is steady on a machine with other work. Needs STOKER_TEST_DATA with imagenet-200.tar."""
+"""Photographs to tensors of 224 x 224, batches of 64, two threads: the C++ loader from plain shards and from shards with
+restart markers (CRC checked) beside libjpeg-turbo decoding crops of the same files, with a resize and alone, and beside
+torchvision on Pillow images in a DataLoader with two workers; where nvidia.dali is installed (or DALI_PYTHON names a Python
+that has it) beside DALI on the CPU. In turns, by CPU per image: that is what is steady on a machine with other work; the
+rates are wall time. Needs STOKER_TEST_DATA with imagenet-200.tar."""
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
+from functools import partial
 from pathlib import Path
 
-from measure import BIN, PYTHON, REPOSITORY, Interval, conclude, in_turns, ratio_interval
+from measure import BIN, PYTHON, REPOSITORY, Interval, in_turns, judge, ratio_interval
 
 TIMED = """
 import os, resource, sys, time
@@ -86,20 +89,32 @@ def peer(python: str | Path, program: str, images: Path) -> tuple[float, float]:
 
 
 def compare(name: str, ours, theirs, pairs: int) -> Interval:
-    """How many times their CPU per image is ours; prints that and both rates."""
+    """Our CPU per image divided by theirs; prints that and both rates."""
     seen: dict[str, list[tuple[float, float]]] = {"ours": [], "theirs": []}
 
     def run(who: str, measured) -> float:
         seen[who].append(measured())
         return seen[who][-1][1]
 
-    found = ratio_interval(in_turns(lambda: run("theirs", theirs), lambda: run("ours", ours), pairs))
-    rates = {who: max(rate for rate, _ in all_of) for who, all_of in seen.items()}
-    cpus = {who: min(cpu for _, cpu in all_of) for who, all_of in seen.items()}
-    print(f"       {name}: CPU per image is {found} times ours", end="; ")
-    print(f"best rates {rates['theirs']:.0f} and ours {rates['ours']:.0f}/s,", end=" ")
-    print(f"least CPU {cpus['theirs']:.2f} and ours {cpus['ours']:.2f} ms")
+    found = ratio_interval(in_turns(lambda: run("ours", ours), lambda: run("theirs", theirs), pairs))
+    rates = ratio_interval([(o[0], t[0]) for o, t in zip(seen["ours"][1:], seen["theirs"][1:], strict=True)])
+    middle = {who: [statistics.median(value) for value in zip(*all_of, strict=True)] for who, all_of in seen.items()}
+    print(f"       {name}: rate of ours {rates} times theirs", end="; ")
+    print(f"medians {middle['ours'][0]:.0f} and {middle['theirs'][0]:.0f}/s, ", end="")
+    print(f"CPU {middle['ours'][1]:.2f} and {middle['theirs'][1]:.2f} ms")
     return found
+
+
+def largest_resident(dataset: Path) -> float:
+    """Megabytes of a process that runs the loader for some epochs."""
+    command = [BIN / "decode_bench", "--benchmark_filter=^loader_checked/2/", "--benchmark_min_time=1"]
+    environment = os.environ | {"STOKER_BENCH_DATASET": str(dataset)}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"decode_bench ended with {process.returncode}")
+    return used.ru_maxrss / 1000
 
 
 def unpack(archive: Path, images: Path) -> None:
@@ -127,23 +142,36 @@ def main() -> None:
         return
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     subprocess.run([REPOSITORY / "script/build", "decode_bench"], check=True, stdout=subprocess.DEVNULL)
+    met = True
     with tempfile.TemporaryDirectory() as folder:
-        images, dataset = Path(folder) / "images", Path(folder) / "packed"
+        images, plain, restart = (Path(folder) / name for name in ("images", "plain", "restart"))
         unpack(archive, images)
-        subprocess.run([BIN / "stoker", "data", "pack", images, dataset], check=True, capture_output=True)
+        subprocess.run([BIN / "stoker", "data", "pack", images, plain], check=True, capture_output=True)
+        command = [BIN / "stoker", "data", "pack", "--jpeg", "restart", images, restart]
+        subprocess.run(command, check=True, capture_output=True)
 
-        def ours() -> tuple[float, float]:
+        def ours(dataset: Path = plain) -> tuple[float, float]:
             return bench("loader_checked", dataset)
 
-        compare("torchvision on Pillow", ours, lambda: peer(PYTHON, TORCHVISION, images / "train"), max(1, pairs // 2))
+        def bound(name: str):
+            return lambda: bench(name, plain)
+
+        few = max(1, pairs // 2)
+        compare("torchvision on Pillow", ours, lambda: peer(PYTHON, TORCHVISION, images / "train"), few)
         dali = os.environ.get("DALI_PYTHON") or PYTHON
         if has_dali(dali):
-            compare("DALI on the CPU", ours, lambda: peer(dali, DALI, images / "train"), pairs)
-        compare("the loader without CRC", ours, lambda: bench("loader_unchecked", dataset), pairs)
-        bound = compare("libjpeg-turbo alone, crops", ours, lambda: bench("libjpeg_crop", dataset), pairs)
-        # The bound decodes the same crops and does nothing else.
-        inverse = Interval(1 / bound.value, 1 / bound.high, 1 / bound.low)
-        conclude("CPU per image, ours / libjpeg-turbo alone", inverse, limit=1 / 0.85)
+            theirs = partial(peer, dali, DALI, images / "train")
+            met &= judge("CPU per image, ours / DALI", compare("DALI", ours, theirs, pairs), limit=1 / 1.5)
+            found = compare("DALI, ours with restart markers", partial(ours, restart), theirs, pairs)
+            met &= judge("CPU per image, ours with restart markers / DALI", found, limit=1 / 2.2)
+        found = compare("the loader without CRC", ours, bound("loader_unchecked"), pairs)
+        met &= judge("CPU per image, with / without CRC", found, limit=1.03)
+        compare("libjpeg-turbo alone, crops", ours, bound("libjpeg_crop"), pairs)
+        found = compare("libjpeg-turbo and a resize, crops", ours, bound("libjpeg_crop_resize"), pairs)
+        met &= judge("CPU per image, ours / libjpeg-turbo and a resize", found, limit=1 / 0.85)
+        peak = largest_resident(plain)
+        met &= judge("memory", Interval(peak, peak, peak), limit=200, unit="MB")
+    sys.exit(0 if met else 1)
 
 
 if __name__ == "__main__":

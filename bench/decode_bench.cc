@@ -1,7 +1,8 @@
 // Photographs to tensors: the loader with the recipe imagenet-train (read, CRC, crop, decode, resize, flip,
-// normalise; batches of 64), and the bound it is held to: libjpeg-turbo alone decoding random crops of the
-// same files from memory, with as many threads. STOKER_BENCH_DATASET names a packed dataset of JPEGs; without
-// it there is nothing to measure. bench/decode.py runs it.
+// normalise; batches of 64), and the bounds it is held to: libjpeg-turbo decoding random crops of the same
+// files from memory, with as many threads, alone and with our resize and nothing else. STOKER_BENCH_DATASET
+// names a packed dataset of JPEGs; without it there is nothing to measure. bench/decode.py runs it.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <csetjmp>
@@ -17,6 +18,7 @@
 #include <jpeglib.h>
 
 #include "data/loader.h"
+#include "data/transform/resize.h"
 #include "format/shard_source.h"
 
 namespace stoker::data {
@@ -88,7 +90,28 @@ Part random_part(std::mt19937& chance, JDIMENSION width, JDIMENSION height) {
 }
 
 // No error handling: pack has decoded these files before.
-void decode_part(const File& file, std::mt19937& chance, bool is_whole, std::vector<unsigned char>& row) {
+enum class Bound { whole, crop, crop_resize };
+
+// What a thread keeps.
+struct BoundScratch {
+  std::mt19937 chance{1};
+  std::vector<unsigned char> pixels;
+  Resizer resizer;
+  std::vector<unsigned char> resized = std::vector<unsigned char>(std::size_t{3} * 224 * 224);
+};
+
+void resize(const Part& part, BoundScratch& scratch) {
+  scratch.resizer.start({.part = {0, 0, part.width, part.height},
+                         .width = 224,
+                         .height = 224,
+                         .window = {0, 0, 224, 224},
+                         .filter = Filter::bilinear});
+  scratch.resizer.take({{part.width, part.height, scratch.pixels}, 0, 0});
+  for (std::uint32_t y = 0; y < 224; ++y)
+    std::copy_n(scratch.resizer.row(y), 3 * 224, scratch.resized.data() + std::size_t{3} * 224 * y);
+}
+
+void decode_part(const File& file, Bound bound, BoundScratch& scratch) {
   jpeg_decompress_struct jpeg;
   jpeg_error_mgr errors;
   jpeg.err = jpeg_std_error(&errors);
@@ -98,18 +121,23 @@ void decode_part(const File& file, std::mt19937& chance, bool is_whole, std::vec
   if (jpeg.jpeg_color_space != JCS_CMYK && jpeg.jpeg_color_space != JCS_YCCK) jpeg.out_color_space = JCS_RGB;
   jpeg_start_decompress(&jpeg);
   Part part{0, 0, jpeg.output_width, jpeg.output_height};
-  if (!is_whole) {
-    part = random_part(chance, jpeg.output_width, jpeg.output_height);
+  if (bound != Bound::whole) {
+    part = random_part(scratch.chance, jpeg.output_width, jpeg.output_height);
     jpeg_crop_scanline(&jpeg, &part.x, &part.width);
     if (part.y > 0) jpeg_skip_scanlines(&jpeg, part.y);
   }
-  row.resize(std::size_t{4} * part.width);
-  unsigned char* rows[] = {row.data()};
-  while (jpeg.output_scanline < part.y + part.height) jpeg_read_scanlines(&jpeg, rows, 1);
+  const std::size_t stride = std::size_t{static_cast<unsigned>(jpeg.output_components)} * part.width;
+  scratch.pixels.resize(stride * part.height);
+  for (std::size_t y = 0; jpeg.output_scanline < part.y + part.height; ++y) {
+    unsigned char* rows[] = {scratch.pixels.data() + y * stride};
+    jpeg_read_scanlines(&jpeg, rows, 1);
+  }
+  const bool is_rgb = jpeg.output_components == 3;
   jpeg_destroy_decompress(&jpeg);
+  if (bound == Bound::crop_resize && is_rgb) resize(part, scratch);
 }
 
-void libjpeg(benchmark::State& state, bool is_whole) {
+void libjpeg(benchmark::State& state, Bound bound) {
   if (!photographs()) return state.SkipWithError("STOKER_BENCH_DATASET names no dataset");
   const std::vector<File>& files = files_in_memory();
   std::uint64_t images = 0;
@@ -117,10 +145,8 @@ void libjpeg(benchmark::State& state, bool is_whole) {
   for (auto _ : state) {
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
-      std::mt19937 chance(1);
-      std::vector<unsigned char> row;
-      for (std::size_t i; (i = next.fetch_add(1)) < files.size();)
-        decode_part(files[i], chance, is_whole, row);
+      BoundScratch scratch;
+      for (std::size_t i; (i = next.fetch_add(1)) < files.size();) decode_part(files[i], bound, scratch);
     };
     std::vector<std::thread> threads;
     for (std::int64_t i = 0; i < state.range(0); ++i) threads.emplace_back(work);
@@ -130,16 +156,20 @@ void libjpeg(benchmark::State& state, bool is_whole) {
   report(state, images, before);
 }
 
-void libjpeg_crop(benchmark::State& state) { libjpeg(state, false); }
+void libjpeg_crop(benchmark::State& state) { libjpeg(state, Bound::crop); }
 BENCHMARK(libjpeg_crop)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-void libjpeg_whole(benchmark::State& state) { libjpeg(state, true); }
+void libjpeg_crop_resize(benchmark::State& state) { libjpeg(state, Bound::crop_resize); }
+BENCHMARK(libjpeg_crop_resize)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void libjpeg_whole(benchmark::State& state) { libjpeg(state, Bound::whole); }
 BENCHMARK(libjpeg_whole)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void loader(benchmark::State& state, Check check) {
   if (!photographs()) return state.SkipWithError("STOKER_BENCH_DATASET names no dataset");
   LoaderOptions options;
   options.batch = 64;
+  options.prefetch = 2;
   options.threads = static_cast<std::uint32_t>(state.range(0));
   options.check = check;
   options.transform.operations = recipe("imagenet-train").value();

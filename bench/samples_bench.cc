@@ -1,4 +1,5 @@
-// Stored samples as they are, in random order: what bench/samples.py and bench/flipped_bit.py measure.
+// Stored samples as they are, in random order: what bench/samples.py, bench/first_sample.py and
+// bench/resume_half_epoch.py measure.
 //
 //   samples_bench random DATASET THREADS crc|plain    the loader: samples per second
 //   samples_bench bound DATASET                       copies from mapped shards into batches, nothing else
@@ -132,6 +133,7 @@ OrderState read_ranks(const formats::ShardSource& source, const OrderState& stat
 }
 
 void resume(const char* dataset, int world) {
+  constexpr std::uint32_t kBatch = 128;
   const auto source = open(dataset);
   const std::uint64_t samples = source->samples().size();
   std::vector<std::uint8_t> seen(samples);
@@ -140,6 +142,7 @@ void resume(const char* dataset, int world) {
   const Stopwatch watch;
   const auto again = open(dataset);
   LoaderOptions options = options_for(1);
+  options.batch = kBatch;
   options.rank = {Rank{0}, WorldSize{world}, Remainder::exact};
   const auto loader = take(Loader::open(*again, options, half));
   if (!next(*loader)) fail("no sample");

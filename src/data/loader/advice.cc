@@ -11,6 +11,8 @@ constexpr std::uint64_t kSmallSample = 64u << 10;
 constexpr std::uint64_t kMostResident = 8_GiB .value;
 constexpr std::uint32_t kLeastPrefetch = 2;
 constexpr std::uint32_t kUsualPrefetch = 4;
+// Of such batches one that is ready is enough: they take far longer than a thread needs to be woken.
+constexpr std::uint64_t kLargeBatch = 16u << 20;
 
 std::uint64_t number_of(const Environment& environment, std::string_view name) {
   std::uint64_t value = 0;
@@ -113,7 +115,8 @@ Advice advise(const Machine& machine, const Feeding& feeding, const Wanted& want
   }
   const std::uint64_t batch = std::max<std::uint64_t>(1, feeding.batch * feeding.sample.value);
   // Small batches: every thread must find something to do.
-  const std::uint32_t useful = std::max(kUsualPrefetch, 1 + 4 * advice.threads / std::max(1u, feeding.batch));
+  const std::uint32_t usual = batch > kLargeBatch ? kLeastPrefetch : kUsualPrefetch;
+  const std::uint32_t useful = std::max(usual, 1 + 4 * advice.threads / std::max(1u, feeding.batch));
   const std::uint64_t most = std::max<std::uint64_t>(kLeastPrefetch, mine / 8 / batch);
   advice.prefetch =
       wanted.prefetch.value_or(static_cast<std::uint32_t>(std::min<std::uint64_t>(useful, most)));

@@ -74,8 +74,13 @@ TEST(Advise, says_why) {
 TEST(Advise, batches_ahead_take_no_more_than_an_eighth_of_the_memory) {
   const Feeding photographs{.samples = 1000, .stored = {110'000'000}, .batch = 256, .sample = {602'112}};
   const Advice advice = advise(kMachine, photographs, {});
-  EXPECT_EQ(advice.prefetch, 2u);
-  EXPECT_EQ(advice.reasons[1], "prefetch 2: an eighth of the free memory; batches of 154 MB, 308 MB in all");
+  EXPECT_EQ(advice.prefetch, 2u);  // large batches: one that is ready is enough
+  EXPECT_EQ(advice.reasons[1], "prefetch 2: keeps all threads busy; batches of 154 MB, 308 MB in all");
+  Machine little = kMachine;
+  little.memory = {4'000'000'000 / 64};
+  const Feeding thumbnails{.samples = 1000, .stored = {1'000'000}, .batch = 64, .sample = {12'288}};
+  EXPECT_EQ(advise(little, thumbnails, {}).reasons[1],
+            "prefetch 2: an eighth of the free memory; batches of 786 kB, 1.57 MB in all");
   EXPECT_EQ(advice.resident, ByteCount{0});
   EXPECT_EQ(advice.reasons[2], "resident 0 B: samples of 110 kB are read one by one");
 }
