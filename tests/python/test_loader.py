@@ -32,6 +32,14 @@ def test_a_batch_is_a_dict_of_image_label_and_key(example_dataset):
         assert [loader.classes[label] for label in first["label"]] == [key.split("/")[0] for key in first["key"]]
 
 
+def test_images_without_labels_have_minus_one(example_images, request, tmp_path):
+    command = request.getfixturevalue("stoker")
+    command("data", "pack", example_images / "train/cat", tmp_path / "unlabelled", code=0)
+    batch = next(iter(cifar(tmp_path / "unlabelled")))
+    assert batch["image"].shape[1:] == (3, 32, 32)
+    assert set(batch["label"].tolist()) == {-1}
+
+
 def test_every_sample_comes_once_in_an_epoch_and_in_another_order_in_the_next(example_dataset):
     with cifar(example_dataset, fields=["index"]) as loader:
         first, second = (numpy.concatenate([batch["index"] for batch in epoch_of(loader)]) for _ in range(2))

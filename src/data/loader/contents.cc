@@ -76,8 +76,6 @@ Status Contents::choose_component(std::string_view usual) {
 }
 
 Status Contents::set_up_images() {
-  if (!source_->samples().has_labels())
-    return invalid("loader: split '{}' has no labels", source_->split().name);
   OK_OR_RETURN(made, Transform::create(options_.transform));
   transform_ = std::move(made);
   element_ = transform_->element();
