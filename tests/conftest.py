@@ -16,7 +16,7 @@ import needs
 import packing
 import pytest
 
-pytest_plugins = ["labs", "places", "submitted"]
+pytest_plugins = ["labs", "lab_stories", "places", "submitted"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")

@@ -1,91 +1,17 @@
 """Every fault does what it says, seen from inside a job or from Slurm, and heals."""
 
-import json
 import os
 import re
-import shlex
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labs import Lab, wait_until
+from lab_jobs import Job, fault, in_force, refusal, start_probe, start_trapping, submit
+from labs import wait_until
 
 pytestmark = pytest.mark.needs("slurm", "namespaces")
-
-PROBE = Path(__file__).with_name("probe.py")
-
-
-def fault(lab: Lab, *words: str, **options) -> str:
-    """What `stoker lab fault ...` says, with the lab's name left out of it."""
-    said = lab.stoker("lab", "fault", *words, "--name", lab.name, timeout=120, **options).out.strip()
-    return said.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
-
-
-def refusal(lab: Lab, *words: str, code: int = 2) -> str:
-    said = lab.stoker("lab", "fault", *words, "--name", lab.name, code=code).err
-    return said.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
-
-
-def in_force(lab: Lab) -> list[dict]:
-    return json.loads(fault(lab, "--json"))["in_force"]
-
-
-@dataclass
-class Job:
-    """A job, and what its tasks wrote in a folder that all nodes see."""
-
-    lab: Lab
-    id: str
-    folder: Path
-
-    def state(self) -> str:
-        return self.lab.state(self.id)
-
-    def wait(self, state: str) -> None:
-        self.lab.wait_for(self.id, state, timeout=90)
-
-    def has(self, name: str) -> bool:
-        return (self.folder / name).exists()
-
-    def read(self, name: str) -> str:
-        return (self.folder / name).read_text() if self.has(name) else ""
-
-    def beats(self, task: int, within: float = 10) -> bool:
-        """Whether the task's heart beats: its file changes."""
-        deadline = time.monotonic() + within
-        before = self.read(f"beat-{task}")
-        while time.monotonic() < deadline:
-            if self.read(f"beat-{task}") not in ("", before):
-                return True
-            time.sleep(0.05)
-        return False
-
-    def next_network(self, matches: Callable[[dict], bool], what: str) -> None:
-        """Waits until the probe tells a network like that, from now on."""
-        begin = len(self.read("network"))
-
-        def found() -> bool:
-            told = self.read("network")[begin:].split("\n")[1:-1]  # the first may have begun before
-            return any(matches(json.loads(line)) for line in told)
-
-        wait_until(found, what)
-
-
-def submit(lab: Lab, script: str, *options: str) -> Job:
-    folder = lab.shared / f"job-{time.monotonic_ns()}"
-    folder.mkdir()
-    return Job(lab, lab.submit(script, "--output", "log", *options, cwd=folder), folder)
-
-
-def start_probe(lab: Lab, nodes: str) -> Job:
-    script = f"srun --kill-on-bad-exit=0 {shlex.quote(sys.executable)} {PROBE} ."
-    job = submit(lab, script, "--nodes=2", "--ntasks-per-node=1", f"--nodelist={nodes}")
-    wait_until(lambda: job.beats(0, 0.3) and job.beats(1, 0.3), "both tasks run")
-    return job
 
 
 @pytest.fixture
@@ -210,38 +136,6 @@ def test_a_step_that_takes_too_much_memory_is_killed_and_its_log_tells_why(lab, 
     log = lab.folder / "log/slurmd-n1.log"
     assert f"StepId={job.id}.1 exceeded memory limit" in log.read_text()
     assert job.state() == "RUNNING"
-
-
-def start_trapping(lab: Lab, *options: str) -> Job:
-    """A job that writes "ran" all the time, "told" when it gets SIGTERM, and goes on."""
-    step = 'trap "date > told" TERM; while :; do date > ran; sleep 0.1; done'
-    job = submit(lab, f"trap : TERM\nsrun bash -c '{step}'", "--ntasks=1", *options)
-    wait_until(lambda: job.has("ran"), "the job runs")
-    return job
-
-
-def test_limits_and_priorities_take_jobs_away(lab):
-    # Side by side, because Slurm takes its time: it looks at limits every 30 s, and grants `low` a grace of 10 s.
-    late = start_trapping(lab, "--nodelist=n3", "--time=10")
-    victim = start_trapping(lab, "--nodelist=n4", "--partition=low")
-    said = fault(lab, "expire", late.id)
-    assert said == f"{late.id}: time limit expired (was 10:00) (stoker lab fault heal {late.id})"
-    said = fault(lab, "preempt", victim.id)
-    entry = in_force(lab)[1]
-    assert said == f"{victim.id}: {entry['what']} (stoker lab fault heal {victim.id})"
-    assert re.fullmatch(r"preempted on n4 by job \d+ of partition 'cpu'", entry["what"])
-
-    wait_until(lambda: victim.has("told"), "the preempted job gets SIGTERM")
-    victim.wait("PENDING")
-    wait_until(lambda: lab.run("squeue", "-h", "-w", "n4", "-t", "R", "-o", "%P").out == "cpu\n", "the other runs")
-    assert fault(lab, "heal", victim.id) == f"{victim.id}: the job that preempted it is cancelled"
-    (victim.folder / "ran").unlink(missing_ok=True)
-    wait_until(lambda: victim.has("ran"), "the preempted job runs again")
-    (victim.folder / "stop").touch()
-
-    late.wait("TIMEOUT")
-    assert late.has("told")
-    assert fault(lab, "heal", late.id) == f"{late.id}: has ended; nothing to undo"
 
 
 def test_a_limit_that_is_still_ahead_can_be_given_back(lab, job):

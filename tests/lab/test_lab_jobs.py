@@ -78,23 +78,6 @@ def test_the_array_limit_refuses_a_large_array(lab: Lab):
     assert "Invalid job array specification" in refused.err
 
 
-def test_a_job_of_low_is_requeued_for_one_of_another_partition(lab: Lab):
-    low = lab.submit("sleep 300", "-p", "low", "-N4", "--exclusive", "-o", "low.log")
-    lab.wait_for(low, "RUNNING")
-    other = lab.submit("sleep 300", "-p", "cpu", "-N4", "--exclusive", "-o", "other.log")
-    lab.wait_for(other, "RUNNING")
-    assert re.search(r"\bRestarts=1\b", lab.run("scontrol", "show", "job", low).out)
-    assert lab.state(low) in ("PENDING", "COMPLETING", "PREEMPTED")
-
-
-def test_a_requeued_job_starts_again_within_seconds(lab: Lab):
-    job = lab.submit("echo attempt $SLURM_RESTART_COUNT; sleep 300", "-o", "log", "--open-mode=append")
-    log = lab.shared / "log"
-    wait_until(lambda: log.exists() and "attempt" in log.read_text(), "the first attempt")
-    lab.run("scontrol", "requeue", job)
-    wait_until(lambda: "attempt 1" in log.read_text(), "the second attempt")
-
-
 def test_a_step_that_takes_too_much_memory_is_killed(lab: Lab):
     take = "import time; x = bytearray(300 << 20); x[::4096] = b'x' * len(x[::4096]); time.sleep(60)"
     ended = lab.run("srun", "--mem=50", "python3", "-c", take, code=None)

@@ -1,0 +1,91 @@
+"""Jobs that tell what happens to them, and faults: for tests that break a lab."""
+
+import json
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from labs import Lab, wait_until
+
+PROBE = Path(__file__).with_name("lab") / "probe.py"
+
+
+def fault(lab: Lab, *words: str, **options) -> str:
+    """What `stoker lab fault ...` says, with the lab's name left out of it."""
+    said = lab.stoker("lab", "fault", *words, "--name", lab.name, timeout=120, **options).out.strip()
+    return said.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
+
+
+def refusal(lab: Lab, *words: str, code: int = 2) -> str:
+    said = lab.stoker("lab", "fault", *words, "--name", lab.name, code=code).err
+    return said.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
+
+
+def in_force(lab: Lab) -> list[dict]:
+    return json.loads(fault(lab, "--json"))["in_force"]
+
+
+@dataclass
+class Job:
+    """A job, and what its tasks wrote in a folder that all nodes see."""
+
+    lab: Lab
+    id: str
+    folder: Path
+
+    def state(self) -> str:
+        return self.lab.state(self.id)
+
+    def wait(self, state: str) -> None:
+        self.lab.wait_for(self.id, state, timeout=90)
+
+    def has(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+    def read(self, name: str) -> str:
+        return (self.folder / name).read_text() if self.has(name) else ""
+
+    def beats(self, task: int, within: float = 10) -> bool:
+        """Whether the task's heart beats: its file changes."""
+        deadline = time.monotonic() + within
+        before = self.read(f"beat-{task}")
+        while time.monotonic() < deadline:
+            if self.read(f"beat-{task}") not in ("", before):
+                return True
+            time.sleep(0.05)
+        return False
+
+    def next_network(self, matches: Callable[[dict], bool], what: str) -> None:
+        """Waits until the probe tells a network like that, from now on."""
+        begin = len(self.read("network"))
+
+        def found() -> bool:
+            told = self.read("network")[begin:].split("\n")[1:-1]  # the first may have begun before
+            return any(matches(json.loads(line)) for line in told)
+
+        wait_until(found, what)
+
+
+def submit(lab: Lab, script: str, *options: str) -> Job:
+    folder = Path(tempfile.mkdtemp(prefix="job-", dir=lab.shared))
+    folder.chmod(0o755)
+    return Job(lab, lab.submit(script, "--output", "log", *options, cwd=folder), folder)
+
+
+def start_probe(lab: Lab, nodes: str) -> Job:
+    script = f"srun --kill-on-bad-exit=0 {shlex.quote(sys.executable)} {PROBE} ."
+    job = submit(lab, script, "--nodes=2", "--ntasks-per-node=1", f"--nodelist={nodes}")
+    wait_until(lambda: job.beats(0, 0.3) and job.beats(1, 0.3), "both tasks run")
+    return job
+
+
+def start_trapping(lab: Lab, *options: str) -> Job:
+    """A job that writes "ran" all the time, "told" when it gets SIGTERM, and goes on."""
+    step = 'trap "date > told" TERM; while :; do date > ran; sleep 0.1; done'
+    job = submit(lab, f"trap : TERM\nsrun bash -c '{step}'", "--ntasks=1", *options)
+    wait_until(lambda: job.has("ran"), "the job runs")
+    return job

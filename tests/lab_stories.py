@@ -1,0 +1,120 @@
+"""What Slurm takes half a minute for: it looks at limits every 30 s, misses a node after as long, and gives preempted jobs a
+grace of 10 s. All of it happens on a lab of its own, each story in a thread, from the start of the test run on;
+tests/lab/test_lab_waits.py hears how each ended, when most of the waiting is over."""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+
+import needs
+import pytest
+from lab_jobs import fault, in_force, start_trapping, submit
+from labs import Lab, start_lab, stop_lab, wait_until
+
+LIMIT = 180  # seconds, on a machine with much else to do
+
+# Each attempt writes a line to the job's log.
+COUNTED = "echo attempt ${SLURM_RESTART_COUNT:-0}; sleep 600"
+
+
+def a_job_over_its_limit_is_told_then_killed(lab: Lab) -> None:
+    late = start_trapping(lab, "--nodelist=n1", "--time=10")
+    said = fault(lab, "expire", late.id)
+    assert said == f"{late.id}: time limit expired (was 10:00) (stoker lab fault heal {late.id})"
+    lab.wait_for(late.id, "TIMEOUT", timeout=LIMIT)
+    assert late.has("told")
+    assert fault(lab, "heal", late.id) == f"{late.id}: has ended; nothing to undo"
+
+
+def a_preempted_job_is_told_and_runs_again_when_that_is_healed(lab: Lab) -> None:
+    victim = start_trapping(lab, "--nodelist=n2", "--partition=low")
+    said = fault(lab, "preempt", victim.id)
+    (entry,) = [entry for entry in in_force(lab) if entry["target"] == victim.id]
+    assert said == f"{victim.id}: {entry['what']} (stoker lab fault heal {victim.id})"
+    assert re.fullmatch(r"preempted on n2 by job \d+ of partition 'cpu'", entry["what"])
+    wait_until(lambda: victim.has("told"), "the preempted job gets SIGTERM", LIMIT)
+    lab.wait_for(victim.id, "PENDING", timeout=LIMIT)
+    shown = ("squeue", "-h", "-w", "n2", "-t", "R", "-o", "%P")
+    wait_until(lambda: lab.run(*shown).out == "cpu\n", "the other runs", LIMIT)
+    assert fault(lab, "heal", victim.id) == f"{victim.id}: the job that preempted it is cancelled"
+    (victim.folder / "ran").unlink(missing_ok=True)
+    wait_until(lambda: victim.has("ran"), "the preempted job runs again", LIMIT)
+
+
+def a_job_of_low_makes_room_for_one_of_another_partition(lab: Lab) -> None:
+    low = submit(lab, COUNTED, "-p", "low", "-w", "n3", "--exclusive")
+    lab.wait_for(low.id, "RUNNING", timeout=LIMIT)
+    other = submit(lab, COUNTED, "-p", "cpu", "-w", "n3", "--exclusive")
+    lab.wait_for(other.id, "RUNNING", timeout=LIMIT)
+    assert re.search(r"\bRestarts=1\b", lab.run("scontrol", "show", "job", low.id).out)
+    assert lab.state(low.id) in ("PENDING", "COMPLETING", "PREEMPTED")
+
+
+def a_requeued_job_starts_again(lab: Lab) -> None:
+    job = submit(lab, COUNTED, "--nodelist=n1", "--open-mode=append")
+    wait_until(lambda: job.read("log") == "attempt 0\n", "the first attempt", LIMIT)
+    lab.run("scontrol", "requeue", job.id)
+    wait_until(lambda: "attempt 1" in job.read("log"), "the second attempt", LIMIT)
+
+
+def a_node_that_is_cut_off_goes_down_and_its_job_starts_again(lab: Lab) -> None:
+    job = submit(lab, COUNTED, "--nodelist=n4", "--open-mode=append")
+    wait_until(lambda: job.read("log") == "attempt 0\n", "the job runs", LIMIT)
+    assert fault(lab, "cut", "n4") == "n4: link down (stoker lab fault heal n4)"
+    wait_until(lambda: lab.node_states()["n4"] == "down*", "Slurm misses the node", LIMIT)
+    assert lab.state(job.id) == "PENDING"
+    assert fault(lab, "heal", "n4") == "n4: link up"
+    wait_until(lambda: lab.node_states()["n4"] in ("idle", "mixed"), "the node is back", LIMIT)
+    wait_until(lambda: "attempt 1" in job.read("log"), "the job starts again", LIMIT)
+
+
+STORIES = [
+    a_job_over_its_limit_is_told_then_killed,
+    a_preempted_job_is_told_and_runs_again_when_that_is_healed,
+    a_job_of_low_makes_room_for_one_of_another_partition,
+    a_requeued_job_starts_again,
+]
+CABLE_STORIES = [a_node_that_is_cut_off_goes_down_and_its_job_starts_again]  # namespaces mode
+
+
+class Told(threading.Thread):
+    """One story and how it ends."""
+
+    def __init__(self, story: Callable[[Lab], None], lab: Lab):
+        super().__init__(daemon=True)
+        self._story = story
+        self._lab = lab
+        self._failure: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._story(self._lab)
+        except BaseException as failure:  # pytest.fail's is no Exception
+            self._failure = failure
+
+    def end(self) -> None:
+        self.join(LIMIT + 60)
+        if self.is_alive():
+            pytest.fail(f"{self._story.__name__}: does not end")
+        if self._failure is not None:
+            raise self._failure
+
+
+@pytest.fixture(scope="session", autouse=True)
+def all_told(request: pytest.FixtureRequest) -> Iterator[dict[str, Told]]:
+    """Starts the stories with the test run if one of its tests wants to hear them."""
+    if not needs.is_met("slurm") or not any("told" in item.fixturenames for item in request.session.items):
+        yield {}
+        return
+    lab = start_lab(f"w{os.getpid()}")
+    stories = STORIES + (CABLE_STORIES if lab.mode == "namespaces" else [])
+    yield {story.__name__: Told(story, lab) for story in stories}
+    stop_lab(lab.name)
+
+
+@pytest.fixture
+def told(all_told: dict[str, Told]) -> Callable[[Callable], None]:
+    """told(story) fails where the story fails."""
+    return lambda story: all_told[story.__name__].end()
