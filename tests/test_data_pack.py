@@ -292,7 +292,7 @@ def test_bad_sources_are_refused_by_name(stoker, tmp_path):
     (tmp_path / "file").write_text("x")
     assert (
         refusal(stoker, "file", "out")
-        == "file: is neither a folder, nor a tar or zip archive, nor a list (.csv, .tsv)\n"
+        == "file: is neither a folder, nor a tar or zip archive, nor a list (.csv, .tsv, .parquet)\n"
     )
     (tmp_path / "empty").mkdir()
     assert refusal(stoker, "empty", "out") == "empty: no images (JPEG, PNG or WebP by their extension)\n"

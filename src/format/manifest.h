@@ -90,7 +90,7 @@ struct ImageStatistics {
   std::uint64_t misnamed = 0;  ///< of another kind than their extension says
   std::uint32_t width_min = 0, width_max = 0, height_min = 0, height_max = 0;
   std::uint64_t pixels = 0;
-  ChannelSums channels;  ///< only when images were decoded
+  ChannelSums channels;            ///< only when images were decoded
   std::uint64_t encoded_anew = 0;  ///< resized, or with another quality: not what the source had
 
   void add(const ImageStatistics& other);

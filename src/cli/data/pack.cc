@@ -254,7 +254,7 @@ void declare(Arguments& arguments, Options& o) {
   arguments.positional(
       "SOURCE", &o.source,
       "a folder (one folder per class, perhaps in train/, val/, test/), a tar or zip archive, "
-      "a list (.csv, .tsv), or - for paths on standard input");
+      "a list (.csv, .tsv, .parquet), or - for paths on standard input");
   arguments.positional("OUT", &o.out,
                        "the dataset's folder: new or empty, or one where packing was interrupted");
   arguments.option("--split", &o.split, "NAME=SHARE,...",

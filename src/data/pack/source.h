@@ -99,7 +99,8 @@ struct SplitShare {
 };
 
 struct SourceOptions {
-  std::string where;  ///< a folder, an archive, a list (.csv, .tsv), or "-": paths on standard input
+  std::string
+      where;  ///< a folder, an archive, a list (.csv, .tsv, .parquet), or "-": paths on standard input
   SourceLayout layout = SourceLayout::images;
   std::vector<SplitShare> splits;  ///< empty: as the source has them
   std::uint64_t seed = 0;          ///< of the division into splits

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "data/pack/source/csv.h"
 #include "data/pack/source/tree.h"
+#include "format/parquet/parquet.h"
 
 namespace stoker::data {
 
@@ -81,30 +82,68 @@ class ListReader {
   }
 
   Status read_rows() {
+    const std::string extension = Path(options_.where).extension().string();
+    RETURN_IF_ERROR(extension == ".parquet" ? read_parquet_rows() : read_text_rows(extension == ".tsv"));
+    if (rows_.empty()) return invalid("{}: names no files", subject_);
+    return {};
+  }
+
+  Status read_text_rows(bool is_tabbed) {
     OK_OR_RETURN(text, read_file(options_.where, kListLimit));
-    const bool is_tabbed = Path(options_.where).extension() == ".tsv";
     CsvReader reader(text, is_tabbed ? '\t' : ',', subject_);
     Columns columns;
     for (bool is_first = true;; is_first = false) {
       OK_OR_RETURN(fields, reader.next());
-      if (!fields) break;
+      if (!fields) return {};
       if (is_first) columns = columns_of(*fields);
       if (is_first && columns.has_header) continue;
-      Row row;
-      row.line = reader.line();
       const auto field = [&, &fields = fields](int column) {
         const bool has_it = column >= 0 && static_cast<std::size_t>(column) < fields->size();
         return has_it ? std::string(trim((*fields)[static_cast<std::size_t>(column)])) : std::string();
       };
-      row.path = Path(field(columns.path)).lexically_normal().string();
-      row.label = field(columns.label);
-      row.split = field(columns.split);
-      if (row.path.empty() || row.path.ends_with('/') || row.path == ".") return at(row, "no path of a file");
-      if (row.path.size() > kPathLimit)
-        return at(row, "a path of {} bytes (at most {})", row.path.size(), kPathLimit);
-      rows_.push_back(std::move(row));
+      RETURN_IF_ERROR(
+          add_row(field(columns.path), field(columns.label), field(columns.split), reader.line()));
     }
-    if (rows_.empty()) return invalid("{}: names no files", subject_);
+  }
+
+  Status read_parquet_rows() {
+    OK_OR_RETURN(file, File::open_read(options_.where));
+    OK_OR_RETURN(size, file.size());
+    OK_OR_RETURN(parquet, formats::ParquetFile::open(
+                              [&file = file](std::uint64_t at, std::span<std::byte> out) {
+                                return file.read_at(at, out);
+                              },
+                              size, subject_));
+    const std::vector<std::string>& names = parquet.names();
+    const std::array<int, 3> places = {position(names, kPathNames), position(names, kLabelNames),
+                                       position(names, kSplitNames)};
+    if (places[0] < 0) {
+      return invalid("{}: no column 'path' (there are: {})", subject_,
+                     printable(join(names, ", ").substr(0, 200)));
+    }
+    std::array<std::vector<std::string>, 3> fields;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      fields[i].resize(parquet.rows() * (places[i] < 0 ? 1 : 0));
+      if (places[i] < 0) continue;
+      OK_OR_RETURN(column, parquet.read({&names[static_cast<std::size_t>(places[i])], 1}));
+      fields[i] = std::move(column[0].values);
+    }
+    for (std::size_t row = 0; row < parquet.rows(); ++row)
+      RETURN_IF_ERROR(add_row(fields[0][row], fields[1][row], fields[2][row], row + 1));
+    return {};
+  }
+
+  // `line` is a row's number in a Parquet file.
+  Status add_row(const std::string& path, std::string label, std::string split, std::uint64_t line) {
+    Row row;
+    row.line = line;
+    row.path = Path(path).lexically_normal().string();
+    row.label = std::move(label);
+    row.split = std::move(split);
+    if (row.path.empty() || row.path.ends_with('/') || row.path == ".") return at(row, "no path of a file");
+    if (row.path.size() > kPathLimit)
+      return at(row, "a path of {} bytes (at most {})", row.path.size(), kPathLimit);
+    rows_.push_back(std::move(row));
     return {};
   }
 
@@ -269,7 +308,7 @@ class ListReader {
 
 }  // namespace
 
-Result<Source> list_from_csv(const SourceOptions& options, std::shared_ptr<Pace> pace, Progress& progress) {
+Result<Source> list_from_table(const SourceOptions& options, std::shared_ptr<Pace> pace, Progress& progress) {
   return ListReader(options, std::move(pace), progress).read();
 }
 

@@ -70,10 +70,12 @@ Result<Source> list_any(const SourceOptions& options, Progress& progress) {
     return list_by_folders(folder_tree(options.where, pace, &progress), options, progress);
   }
   const Path extension = Path(options.where).extension();
-  if (extension == ".csv" || extension == ".tsv") return list_from_csv(options, pace, progress);
+  if (extension == ".csv" || extension == ".tsv" || extension == ".parquet")
+    return list_from_table(options, pace, progress);
   OK_OR_RETURN(kind, archive_kind(options.where));
   if (kind == Archive::none) {
-    return invalid("{}: is neither a folder, nor a tar or zip archive, nor a list (.csv, .tsv)", name);
+    return invalid("{}: is neither a folder, nor a tar or zip archive, nor a list (.csv, .tsv, .parquet)",
+                   name);
   }
   OK_OR_RETURN(tree, open_archive(kind, options, progress));
   return list_by_folders(std::move(tree), options, progress);

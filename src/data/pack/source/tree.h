@@ -97,8 +97,8 @@ Result<Archive> archive_kind(const Path& file);
 Result<std::unique_ptr<SourceTree>> tar_tree(const Path& file, Progress& progress);
 Result<std::unique_ptr<SourceTree>> zip_tree(const Path& file, Progress& progress);
 
-/// A source whose samples, labels and splits a CSV file names.
-Result<Source> list_from_csv(const SourceOptions& options, std::shared_ptr<Pace> pace, Progress& progress);
+/// A source whose samples, labels and splits a CSV, TSV or Parquet file names.
+Result<Source> list_from_table(const SourceOptions& options, std::shared_ptr<Pace> pace, Progress& progress);
 /// A source whose samples, labels and splits its folders give.
 Result<Source> list_by_folders(std::unique_ptr<SourceTree> tree, const SourceOptions& options,
                                const Progress& progress);
