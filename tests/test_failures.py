@@ -65,6 +65,23 @@ def test_a_killed_rank_is_named_with_the_signal(stoker, tmp_path, number, name):
     assert not job.processes()
 
 
+def test_a_killed_rank_is_the_cause_though_its_peer_is_heard_of_before(stoker, tmp_path):
+    job = Job(tmp_path, "{shell: 'test $RANK = 1 || exec sleep 60; until test -e go; do sleep 0.01; done; exit 1'}")
+    process = stoker.start("run", "job.yaml")
+    victim = wait_for(lambda: job.pid(0, "sleep"))
+    watcher = int(Path(f"/proc/{victim}/stat").read_text().rpartition(")")[2].split()[1])  # its `stoker rank`
+    os.kill(watcher, signal.SIGSTOP)
+    os.kill(victim, signal.SIGKILL)
+    (tmp_path / "go").touch()
+    events = job.run_folder() / "attempts/1/events-node-0000.jsonl"
+    wait_for(lambda: '"stopping"' in events.read_text())
+    os.kill(watcher, signal.SIGCONT)
+    code, err = finish(process, 20)
+    assert code == 137
+    assert re.fullmatch(rf"rank 0 \({HOST}\) {AFTER}: killed by signal 9 \(SIGKILL\)", err[1])
+    assert err[2] == "  rank 1 failed after it; no checkpoint yet"
+
+
 # A rank that tells its place as a trainer does, in backward of step 118 of epoch 3, counted from 0 (docs/formats/run.md#beacon).
 BEACON = (
     "import os, struct, sys, time\n"

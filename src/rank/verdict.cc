@@ -1,5 +1,6 @@
 #include "rank/verdict.h"
 
+#include <csignal>
 #include <utility>
 
 #include "base/time.h"
@@ -11,14 +12,28 @@ struct Failure {
   const RankStory* story = nullptr;
   double time = 0;
   int exit_code = 1;
+  bool is_sudden = false;
+
+  bool is_before(const Failure& other) const {
+    return is_sudden == other.is_sudden ? time < other.time : is_sudden;
+  }
 };
 
+// SIGABRT is what libraries do when a peer is gone, SIGTERM and the like what people and schedulers send to
+// all.
+bool is_sudden(const Exit& exit) {
+  return exit.signal == SIGKILL || exit.signal == SIGSEGV || exit.signal == SIGBUS || exit.signal == SIGILL ||
+         exit.signal == SIGFPE;
+}
+
 std::optional<Failure> failure_of(const RankStory& story) {
-  if (story.judgement) return Failure{&story, story.judgement->time, story.judgement->exit_code};
+  if (story.judgement) {
+    return Failure{&story, story.judgement->time, story.judgement->exit_code, story.judgement->is_sudden};
+  }
   if (!story.ended || story.ended->stopped_by_us) return std::nullopt;
   const int code = story.ended->exit.shell_code();
   if (code == 0 || code == kStoppedAfterCheckpoint) return std::nullopt;
-  return Failure{&story, story.ended->time, code};
+  return Failure{&story, story.ended->time, code, is_sudden(story.ended->exit)};
 }
 
 std::string seconds_text(double seconds) {
@@ -74,7 +89,7 @@ Ending judge(const std::vector<RankStory>& stories) {
   bool has_stopped = false;
   for (const RankStory& story : stories) {
     const auto failure = failure_of(story);
-    if (failure && (!cause || failure->time < cause->time)) cause = failure;
+    if (failure && (!cause || failure->is_before(*cause))) cause = failure;
     has_stopped |= story.ended && story.ended->exit.shell_code() == kStoppedAfterCheckpoint;
   }
   Ending ending;

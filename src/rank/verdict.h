@@ -1,5 +1,6 @@
 // Why a run ended, from what is known of each rank: the earliest failure is the cause, all later ones are
-// what came of it. Pure functions.
+// what came of it. But a rank whose peer was killed may leave, and be seen to, before anybody has looked at
+// the killed one: a sudden death is the cause of what surrounds it. Pure functions.
 #pragma once
 
 #include <optional>
@@ -20,6 +21,7 @@ struct Judgement {
   double time = 0;   ///< Unix seconds
   std::string what;  ///< after "rank 1 (node002) ": "did not come within 60 s (timeouts.start)"
   int exit_code = 1;
+  bool is_sudden = false;  ///< a death that no failure of another rank brings about
 };
 
 /// What is known of one rank.

@@ -29,6 +29,25 @@ TEST(Verdict, the_earliest_failure_is_the_cause_whatever_its_rank) {
   EXPECT_EQ(ending.others, "rank 2 stopped; rank 0 failed after it; rank 3 done");
 }
 
+TEST(Verdict, a_killed_rank_is_the_cause_even_if_its_peers_were_seen_to_leave_before) {
+  const Ended killed = {.exit = {.signal = 9}, .time = 5.9, .where = {"backward", 2, 118}};
+  const Ending ending = judge({story(0, killed), story(1, left(1, 5.0)), story(2, left(1, 5.1))});
+  EXPECT_EQ(ending.exit_code, 137);
+  EXPECT_EQ(ending.cause,
+            "rank 0 (node0) left at epoch 3 step 118, phase backward: killed by signal 9 (SIGKILL)");
+  EXPECT_EQ(ending.others, "ranks 1, 2 failed after it");
+}
+
+TEST(Verdict, a_library_that_aborts_for_want_of_a_peer_is_not_the_cause) {
+  EXPECT_EQ(judge({story(0, Ended{.exit = {.signal = 6}, .time = 2}), story(1, left(7, 1))}).first_rank, 1);
+}
+
+TEST(Verdict, a_lost_rank_is_the_cause_even_if_its_peers_were_seen_to_leave_before) {
+  RankStory lost = story(0);
+  lost.judgement = Judgement{3, "was lost: its `stoker rank` was killed by signal 9 (SIGKILL)", 137, true};
+  EXPECT_EQ(judge({lost, story(1, left(1, 1))}).first_rank, 0);
+}
+
 TEST(Verdict, what_ended_because_we_asked_is_no_failure) {
   RankStory lost = story(0);
   lost.judgement = Judgement{3, "was lost: its `stoker rank` was killed by signal 9 (SIGKILL)", 137};

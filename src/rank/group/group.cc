@@ -233,13 +233,17 @@ void RankGroup::look_after_processes() {
 void RankGroup::starter_ended(Starter& starter, Exit exit) {
   if (starter.rank) {
     RankStory& member = story(Rank(*starter.rank));
-    if (member.ended || !refusal_.empty() || !stopping_.empty()) return;
+    if (member.ended || !refusal_.empty()) return;
+    // Another rank may have left for the want of this one, and been heard of before.
+    const bool is_sudden = exit.signal == SIGKILL && !has_killed_;
+    if (!stopping_.empty() && !is_sudden) return;
     accuse(
         member,
         format("was lost{}: its `stoker rank` {}",
                member.where.is_known() ? format(" at {}", to_text(member.where)) : "",
                exit.signal == 0 ? format("ended with {}", to_text(exit)) : format("was {}", to_text(exit))),
         exit.shell_code() == 0 ? 1 : exit.shell_code());
+    if (member.judgement) member.judgement->is_sudden = is_sudden;
     return;
   }
   for (RankStory& member : stories_) {
@@ -265,6 +269,7 @@ void RankGroup::stop_all(int signal, std::string why) {
 
 // Whatever is left below us, whoever its parent was.
 void RankGroup::kill_all() {
+  has_killed_ = true;
   for (const Starter& starter : starters_) was_srun_killed_ |= !starter.rank && !starter.has_ended;
   for (const ProcessFacts& process : descendants(::getpid())) {
     if (process.pid != helper_) signal_process(process, SIGKILL);

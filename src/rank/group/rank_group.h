@@ -105,6 +105,7 @@ class RankGroup {
   MonoTime stopping_since_;
   std::string step_;  // Slurm's number of the ranks' step, once one of them has told it
   bool was_srun_killed_ = false;
+  bool has_killed_ = false;
   std::optional<MonoTime> kill_at_;
   std::optional<MonoTime> checkpoint_stop_;  // a rank left with 75: when the others should have, too
 };

@@ -88,6 +88,7 @@ class Member {
   void hear_run();
   void pump(Stream& stream);
   bool read_once(Stream& stream);
+  void look_for_end();
   void look_after_processes();
   void command_ended(Exit exit);
   void sample();
@@ -243,6 +244,8 @@ void Member::hear_run() {
   if (messages.ok()) early_.insert(early_.end(), messages->begin(), messages->end());
   for (const net::Message& message : std::exchange(early_, {})) {
     const int signal = static_cast<int>(message.integer("signal").value_or(SIGTERM));
+    // What has died before it could hear of this died by itself, though nobody has looked yet.
+    if (!stop_asked_) look_for_end();
     if (message.kind == "stop") stop(signal, grace_);
     if (message.kind == "kill") stop(SIGKILL, Duration::zero());
     if (message.kind == "signal") pass_on(signal);
@@ -273,10 +276,13 @@ void Member::pump(Stream& stream) {
   stream.sink.flush(now());
 }
 
+void Member::look_for_end() {
+  if (!child_ || has_ended_) return;
+  if (const auto exit = child_->poll()) command_ended(*exit);
+}
+
 void Member::look_after_processes() {
-  if (child_ && !has_ended_) {
-    if (const auto exit = child_->poll()) command_ended(*exit);
-  }
+  look_for_end();
   has_children_ =
       reap_orphans(child_ && !has_ended_ ? std::vector<pid_t>{child_->pid()} : std::vector<pid_t>{});
   if (kill_at_ && now() >= *kill_at_) kill_all();
