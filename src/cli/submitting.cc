@@ -60,7 +60,6 @@ int submit_request(launch::Request request, bool dry_run, Output& out) {
   const auto submitted = launch::submit(request, scheduler, Deadline::after(kSubmitPatience));
   if (!submitted.ok()) return out.fail(submitted.error());
   const std::string name = name_to_type(submitted->folder);
-  const Path attempt = submitted->attempt.folder();
   out.line("submitted {} ({})", submitted->scheduler_job, size_text(request.job));
   out.line("  run   {}", near(submitted->folder.folder()));
   if (submitted->attempt.number() > 1)
