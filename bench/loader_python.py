@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from measure import BIN, PYTHON, REPOSITORY
+from measure import BIN, PYTHON, REPOSITORY, in_turns
 
 MODULE = BIN.parent / "python"
 # torchvision's wheel is built for the CUDA torch and expects these operators, which nothing here calls.
@@ -34,6 +34,47 @@ def run(code: str, *arguments: object) -> list[str]:
     command = [str(PYTHON), "-c", code, *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment())
     return done.stdout.split()
+
+
+class Program:
+    """A Python program that has defined epoch() -> samples, and runs it when it is asked to: what it takes to start, compile
+    and fill caches is not measured, and two of them can be measured in turns."""
+
+    LOOP = """
+import time
+for _ in sys.stdin:
+    started = time.perf_counter()
+    samples = epoch()
+    print("rate", samples / (time.perf_counter() - started), flush=True)
+"""
+
+    def __init__(self, code: str, *arguments: object) -> None:
+        command = [str(PYTHON), "-c", "import sys\n" + code + self.LOOP, *map(str, arguments)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(command, text=True, env=environment(), **pipes)
+
+    def rate(self) -> float:
+        """Samples per second of one epoch."""
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("rate "):
+                return float(line.split()[1])
+        raise SystemExit(f"the program ended with {self._process.wait()}: {self._process.args[2]}")
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def beside(theirs: Program, ours: Program, pairs: int) -> list[tuple[float, float]]:
+    """Both programs' rates in turns."""
+    try:
+        return in_turns(theirs.rate, ours.rate, pairs)
+    finally:
+        theirs.close()
+        ours.close()
 
 
 def can_import(module: str) -> bool:

@@ -4,21 +4,17 @@ the CPU (where it is not installed: webdataset in torch's DataLoader, which deco
 import os
 import sys
 
-from loader_python import build, can_import, cifar10, run
-from measure import conclude, in_turns, ratio_interval
+from loader_python import Program, beside, build, can_import, cifar10
+from measure import conclude, ratio_interval
 
 OURS = """
-import sys, time, stoker
+import stoker
 loader = stoker.Loader(sys.argv[1], batch_size=128, transform="cifar-train", tensors="dlpack", fields=("image", "label"))
 def epoch():
-    return sum(128 for batch in loader)
-epoch()
-started = time.perf_counter()
-samples = sum(epoch() for _ in range(int(sys.argv[2])))
-print(samples / (time.perf_counter() - started))
+    return sum(len(memoryview(batch["label"])) for batch in loader)
 """
 DALI = """
-import glob, os, sys, time
+import glob, os
 from nvidia.dali import fn, pipeline_def, types
 files = sorted(glob.glob(os.path.join(sys.argv[1], "train", "*", "*.jpg")))
 classes = sorted({os.path.dirname(name) for name in files})
@@ -40,12 +36,9 @@ def epoch():
         images, labels = pipe.run()
         images.as_tensor()
     return 128 * count
-epoch()
-started = time.perf_counter()
-print(epoch() / (time.perf_counter() - started))
 """
 WEBDATASET = """
-import glob, os, sys, time, torch, webdataset, numpy
+import glob, os, torch, webdataset, numpy
 def floats(image):
     pixels = numpy.asarray(image.convert("RGB"), dtype=numpy.float32).transpose(2, 0, 1)
     return torch.from_numpy((pixels / 255 - 0.48) / 0.25)
@@ -55,9 +48,6 @@ data = data.map(lambda sample: floats(sample[0]))
 loader = torch.utils.data.DataLoader(data, 128, num_workers=os.cpu_count(), persistent_workers=True)
 def epoch():
     return sum(len(batch) for batch in loader)
-epoch()
-started = time.perf_counter()
-print(epoch() / (time.perf_counter() - started))
 """
 
 
@@ -67,9 +57,8 @@ def main() -> None:
     has_dali = can_import("nvidia.dali")
     with cifar10() as (images, dataset):
         count = sum(len(files) for _, _, files in os.walk(images / "train"))
-        epochs = max(1, 100_000 // count)
-        theirs = (DALI, images) if has_dali else (WEBDATASET, dataset)
-        found = in_turns(lambda: float(run(*theirs)[0]), lambda: float(run(OURS, dataset, epochs)[0]), pairs)
+        theirs = Program(DALI, images) if has_dali else Program(WEBDATASET, dataset)
+        found = beside(theirs, Program(OURS, dataset), pairs)
     name = "DALI" if has_dali else "webdataset"
     print(f"       {count} images: ours {found[0][1]:.0f}/s, {name} {found[0][0]:.0f}/s (bound 187 000 on 2 cores)")
     print(f"       ours is {ratio_interval([(ours, other) for other, ours in found])} times as fast")

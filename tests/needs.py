@@ -2,6 +2,7 @@
 reason, where it is not given; a skip for any other reason fails the run (script/lib/test_summary.py).
 In C++: GTEST_SKIP() << "needs root: ..."."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -58,6 +59,10 @@ def _can_make_namespaces() -> bool:
     return tried.returncode == 0
 
 
+def _has_module(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
 NEEDS = {
     "data": Need("STOKER_TEST_DATA names a folder with cifar10.tar", _has_test_data),
     "root": Need("the tests run as root", lambda: os.geteuid() == 0),
@@ -68,6 +73,8 @@ NEEDS = {
     "slurmdbd": Need("slurmdbd and mariadbd (Debian: slurmdbd, mariadb-server)", lambda: _has("slurmdbd", "mariadbd")),
     "lmod": Need("Lmod", lambda: Path("/usr/share/lmod/lmod/init/bash").exists()),
     "namespaces": Need("the kernel lets this process make network namespaces (root)", _can_make_namespaces),
+    "lightning": Need("PyTorch Lightning (script/bootstrap --for peers)", lambda: _has_module("pytorch_lightning")),
+    "transformers": Need("transformers and accelerate (script/bootstrap --for peers)", lambda: _has_module("accelerate")),
     "chromium": Need("the chromium browser", lambda: shutil.which("chromium") is not None),
 }
 
