@@ -74,7 +74,9 @@ NEEDS = {
     "lmod": Need("Lmod", lambda: Path("/usr/share/lmod/lmod/init/bash").exists()),
     "namespaces": Need("the kernel lets this process make network namespaces (root)", _can_make_namespaces),
     "lightning": Need("PyTorch Lightning (script/bootstrap --for peers)", lambda: _has_module("pytorch_lightning")),
-    "transformers": Need("transformers and accelerate (script/bootstrap --for peers)", lambda: _has_module("accelerate")),
+    "transformers": Need(
+        "transformers and accelerate (script/bootstrap --for peers)", lambda: _has_module("accelerate")
+    ),
     "chromium": Need("the chromium browser", lambda: shutil.which("chromium") is not None),
 }
 
