@@ -58,6 +58,8 @@ struct LoaderOptions {
   std::uint32_t window = 16;  ///< Shuffle::by_shard: so many shards are mixed with each other
   /// Shuffle::weighted: one for each sample. Shared with the orders of all epochs.
   std::shared_ptr<const WeightTable> weights = {};
+  /// Shuffle::mixed, over a MixedSource: MixedSource::parts().
+  std::vector<MixturePart> mixture = {};
   RankOptions rank;         ///< which rank of how many; validation wants Remainder::exact
   std::uint32_t batch = 1;  ///< samples per rank and step
   LastBatch last_batch = LastBatch::keep;

@@ -47,6 +47,8 @@ class SampleTable {
   Locator locate(std::uint64_t sample, std::uint32_t which) const;
   /// Its first image; nothing if it has none.
   std::optional<Locator> image(std::uint64_t sample) const;
+  /// One for each shard of the split.
+  const std::vector<const IndexSection*>& sections() const { return sections_; }
   bool has_labels() const { return has_labels_; }
   /// Nothing if the dataset has no labels.
   std::optional<std::int64_t> label(std::uint64_t sample) const;

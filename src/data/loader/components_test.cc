@@ -300,6 +300,8 @@ TEST(LoaderTokens, damage_names_the_document_and_what_is_too_large_is_an_error) 
   EXPECT_EQ(loader->next(soon()).status().to_string(),
             "sample 'a' (in shard 'all-000000.tar'): tokens: one is negative or does not fit I32");
   options.tokens = {.length = 2, .stored = DType::i64};
+  loader.reset();
+  source.reset();
   formats::write_test_dataset(folder.path(), {{{"a", 0, {{"bin", "12345"}}}}});
   source = formats::LocalShardSource::open(folder.path(), "").value();
   EXPECT_EQ(Loader::open(*source, options).status().to_string(),

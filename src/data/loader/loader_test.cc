@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "data/loader/test_pictures.h"
 
 namespace stoker::data {
@@ -239,6 +240,46 @@ TEST(LoaderOptions, a_dataset_without_samples_is_refused) {
   auto source = formats::LocalShardSource::open(folder.path(), "");
   ASSERT_TRUE(source.ok()) << source.status().to_string();
   EXPECT_EQ(Loader::open(**source, options_of(2)).status().to_string(), "loader: split 'all' has no samples");
+}
+
+// Pages of this process that are in memory.
+std::uint64_t resident_kib() {
+  const std::string text = read_pseudo_file("/proc/self/status").value();
+  const std::size_t at = text.find("VmRSS:");
+  std::uint64_t kib = 0;
+  CHECK(parse_number(trim(std::string_view(text).substr(at + 6, text.find("kB", at) - at - 6)), &kib));
+  return kib;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
+TEST(LoaderMemory, is_flat_over_fifty_epochs) {
+  if (kIsSanitized) GTEST_SKIP() << "sanitizers keep what was freed";
+  Dataset dataset(200);
+  dataset.flip_a_payload_byte(11);
+  for (const Content content : {Content::images, Content::bytes}) {
+    LoaderOptions options = options_of(16);
+    options.content = content;
+    options.threads = 2;
+    options.faults = Faults::skip;
+    options.shuffle = Shuffle::by_shard;
+    options.resident = content == Content::bytes ? 1_GiB : ByteCount{0};
+    auto loader = Loader::open(dataset.source(), options).value();
+    std::uint64_t after_ten = 0;
+    for (int epoch = 0; epoch < 60; ++epoch) {
+      if (epoch == 10) after_ten = resident_kib();
+      while (loader->next(soon()).value()) {
+      }
+    }
+    EXPECT_EQ(loader->stats().skipped, 60u);
+    EXPECT_LE(resident_kib(), after_ten + 512) << "KiB after ten epochs, and now";
+  }
 }
 
 }  // namespace

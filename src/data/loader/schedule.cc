@@ -10,7 +10,8 @@ OrderOptions order_of(const Contents& contents, const LoaderOptions& options) {
           .shuffle = options.shuffle,
           .shards = contents.units_per_shard(),
           .window = options.window,
-          .weights = options.weights};
+          .weights = options.weights,
+          .mixture = options.mixture};
 }
 
 Result<Schedule> Schedule::create(OrderOptions order, const LoaderOptions& options,

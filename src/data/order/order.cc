@@ -41,7 +41,9 @@ Result<EpochOrder> EpochOrder::create(const OrderOptions& options, Epoch epoch) 
     if (weights != options.samples)
       return invalid("order: {} weights for {} samples", weights, options.samples);
   }
-  return EpochOrder(options, static_cast<std::uint64_t>(epoch.value));
+  EpochOrder order(options, static_cast<std::uint64_t>(epoch.value));
+  if (options.shuffle == Shuffle::mixed) RETURN_IF_ERROR(order.mix(options));
+  return order;
 }
 
 EpochOrder::EpochOrder(const OrderOptions& options, std::uint64_t epoch)
@@ -62,6 +64,8 @@ EpochOrder::EpochOrder(const OrderOptions& options, std::uint64_t epoch)
       break;
     case Shuffle::weighted:
       weights_ = options.weights;
+      break;
+    case Shuffle::mixed:
       break;
   }
 }
@@ -96,6 +100,23 @@ std::uint64_t EpochOrder::in_window(std::uint64_t place) const {
   std::size_t shard = window->shard;
   while (rest >= shard_order_[shard].samples) rest -= shard_order_[shard++].samples;
   return shard_order_[shard].first_sample + rest;
+}
+
+Status EpochOrder::mix(const OrderOptions& options) {
+  OK_OR_RETURN(mixture, Mixture::create(options.mixture, options.seed));
+  std::uint64_t sum = 0;
+  for (const MixturePart& part : options.mixture) {
+    dataset_begins_.push_back(sum);
+    sum += part.samples;
+  }
+  if (sum != samples_) return invalid("order: {} samples in mixed datasets, {} in all", sum, samples_);
+  mixture_ = std::move(mixture);
+  return Status();
+}
+
+std::uint64_t EpochOrder::mixed(std::uint64_t place) const {
+  const MixturePlace found = mixture_->at(epoch_ * samples_ + place);
+  return dataset_begins_[found.dataset] + found.sample;
 }
 
 std::uint64_t EpochOrder::drawn(std::uint64_t place) const {

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "base/strong.h"
+#include "data/order/mixture.h"
 #include "data/order/permutation.h"
 #include "data/order/weights.h"
 
@@ -22,6 +24,7 @@ enum class Shuffle {
   full,         ///< any order is as likely as with every_epoch, in no memory
   by_shard,     ///< shards in random order, samples mixed within a window of them: for slow random reads
   weighted,     ///< drawn with replacement, by weight
+  mixed,        ///< several datasets with fixed shares: see Mixture
 };
 
 /// What happens when the samples left do not divide by the world size.
@@ -40,6 +43,9 @@ struct OrderOptions {
   std::uint32_t window = 16;               ///< by_shard: so many shards are mixed with each other
   /// weighted: one for each sample. Shared by the orders of all epochs.
   std::shared_ptr<const WeightTable> weights = {};
+  /// mixed: the datasets that lie one behind the other; their sum is `samples`. An epoch is so many positions
+  /// of the mixture, and the next one goes on with it.
+  std::vector<MixturePart> mixture = {};
 };
 
 /// Where a training is in its data: all there is to save. `position` counts samples of this epoch's order
@@ -79,6 +85,8 @@ class EpochOrder {
         return in_window(place);
       case Shuffle::weighted:
         return drawn(place);
+      case Shuffle::mixed:
+        return mixed(place);
     }
     return place;
   }
@@ -91,8 +99,10 @@ class EpochOrder {
   };
   EpochOrder(const OrderOptions& options, std::uint64_t epoch);
   void lay_out_shards(const OrderOptions& options);
+  Status mix(const OrderOptions& options);
   std::uint64_t in_window(std::uint64_t place) const;
   std::uint64_t drawn(std::uint64_t place) const;
+  std::uint64_t mixed(std::uint64_t place) const;
 
   std::uint64_t samples_;
   std::uint64_t seed_;
@@ -107,6 +117,8 @@ class EpochOrder {
   };
   std::vector<ShardPlace> shard_order_;         // by_shard
   std::shared_ptr<const WeightTable> weights_;  // shared with the options
+  std::optional<Mixture> mixture_;              // mixed
+  std::vector<std::uint64_t> dataset_begins_;   // mixed: number of each dataset's first sample
 };
 
 /// Which rank of how many, and how uneven counts are settled.
