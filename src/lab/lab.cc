@@ -170,6 +170,13 @@ Result<std::vector<Lab>> list() {
   return labs;
 }
 
+Result<const Node*> find_node(const Lab& lab, std::string_view name) {
+  if (const Node* node = lab.find(name)) return node;
+  std::vector<std::string> names;
+  for (const Node& node : lab.nodes) names.push_back(node.name);
+  return not_found("{}: no such node in {} (there are: {})", printable(name), lab.name, join(names, ", "));
+}
+
 Status save(const Lab& lab) {
   Json object = {
       {"name", lab.name}, {"phase", lab.phase == Phase::up ? "up" : "starting"}, {"mode", to_text(lab.mode)}};

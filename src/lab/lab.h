@@ -106,6 +106,8 @@ Status check_name(std::string_view name);
 Result<Lab> open(std::string_view name);
 /// All labs of this user that can be read, by name.
 Result<std::vector<Lab>> list();
+/// The lab's node of that name, or NotFound "n9: no such node in lab1 (there are: n1, n2)".
+Result<const Node*> find_node(const Lab& lab, std::string_view name);
 /// Replaces lab.json.
 Status save(const Lab& lab);
 

@@ -20,10 +20,8 @@ Result<Command> command_of(const Options& o) {
   if (argv.empty()) argv = {environment_value("SHELL").value_or("/bin/sh")};
   const Path here = std::filesystem::current_path();
   if (o.node.empty()) return lab::login_command(lab, std::move(argv), here);
-  if (const lab::Node* node = lab.find(o.node)) return lab::node_command(lab, *node, std::move(argv), here);
-  std::vector<std::string_view> names;
-  for (const lab::Node& node : lab.nodes) names.push_back(node.name);
-  return not_found("{}: no node '{}'{}", lab.name, printable(o.node), suggestion(o.node, names));
+  OK_OR_RETURN(node, lab::find_node(lab, o.node));
+  return lab::node_command(lab, *node, std::move(argv), here);
 }
 
 }  // namespace

@@ -29,13 +29,6 @@ Result<std::string> ask_slurm(const Lab& lab, std::vector<std::string> argv) {
   return std::move(done->out);
 }
 
-Result<const Node*> find_node(const Lab& lab, std::string_view name) {
-  if (const Node* node = lab.find(name)) return node;
-  std::vector<std::string> names;
-  for (const Node& node : lab.nodes) names.push_back(node.name);
-  return not_found("{}: no such node in {} (there are: {})", printable(name), lab.name, join(names, ", "));
-}
-
 Result<std::string> node_state(const Lab& lab, std::string_view node) {
   OK_OR_RETURN(text, ask_slurm(lab, {"sinfo", "-h", "-N", "-n", std::string(node), "-o", "%T"}));
   return std::string(trim(split(text, '\n')[0]));

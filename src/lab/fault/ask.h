@@ -16,8 +16,6 @@ namespace stoker::lab::fault {
 /// answer in time or it fails, with what it said.
 Result<std::string> ask_slurm(const Lab& lab, std::vector<std::string> argv);
 
-/// The node, or NotFound "n9: no such node in lab1 (there are: n1, n2)".
-Result<const Node*> find_node(const Lab& lab, std::string_view name);
 /// Its state as sinfo writes it: "idle", "down*", "draining".
 Result<std::string> node_state(const Lab& lab, std::string_view node);
 /// Waits until Slurm hears from the node again; whether it did in time.
