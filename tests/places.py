@@ -19,7 +19,7 @@ SOMEBODY = 33  # www-data: every Debian has it
 
 def unique(letter: str) -> str:
     """A lab's name that no other test run on this machine uses."""
-    return f"{letter}{os.getpid()}"
+    return f"x{letter}{os.getpid()}"
 
 
 class Labs:

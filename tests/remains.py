@@ -69,4 +69,4 @@ def all_labs() -> frozenset[str]:
     """Every link and network namespace of labs that this test run started: they have its number in their names."""
     places = [Path("/sys/class/net"), Path("/run/netns")]
     names = {f"{place}/{entry.name}" for place in places if place.exists() for entry in place.iterdir()}
-    return frozenset(name for name in names if re.search(rf"/[a-z]{os.getpid()}(-n\d+)?$", name))
+    return frozenset(name for name in names if re.search(rf"/[a-z]+{os.getpid()}(-n\d+)?$", name))

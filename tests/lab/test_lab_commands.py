@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 
@@ -104,15 +105,19 @@ def test_a_lab_without_gpus_has_no_partition_for_them(odd_lab):
     assert sorted(shown) == ["cpu* (null)", "debug (null)", "low (null)"]
 
 
-# CPU work of a fixed size per task; where root may, it runs before whatever else is on the machine.
+# CPU work of a fixed size per task, begun together; where root may, it runs before whatever else is on the machine.
 WORK = """
-import os, time
+import os, pathlib, sys, time
 try:
     os.nice(-19)
 except PermissionError:
     pass
-begin = time.monotonic()
-while time.process_time() < 0.4:
+here = pathlib.Path(sys.argv[1])
+(here / os.environ["SLURM_PROCID"]).touch()
+while len(list(here.iterdir())) < 2:
+    time.sleep(0.001)
+begin, used = time.monotonic(), time.process_time()
+while time.process_time() < used + 0.3:
     sum(range(1000))
 print(time.monotonic() - begin)
 """
@@ -126,7 +131,8 @@ def test_two_pinned_nodes_are_faster_than_one(odd_lab):
     assert len(set(pins)) == 2 and all(int(pin) in cores for pin in pins)
 
     def slowest(*where: str) -> float:
-        said = odd_lab.run("srun", *where, "-n2", "python3", "-c", WORK).out
+        here = tempfile.mkdtemp(dir=odd_lab.shared)
+        said = odd_lab.run("srun", *where, "-n2", "python3", "-c", WORK, here).out
         return max(float(line) for line in said.splitlines())
 
     on_one, on_two = (min(slowest(*where) for _ in range(3)) for where in (["-N1"], ["-N2"]))
