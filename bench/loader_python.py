@@ -50,7 +50,8 @@ for _ in sys.stdin:
 
     def __init__(self, code: str, *arguments: object) -> None:
         command = [str(PYTHON), "-c", "import sys\n" + code + self.LOOP, *map(str, arguments)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
         self._process = subprocess.Popen(command, text=True, env=environment(), **pipes)
 
     def rate(self) -> float:
@@ -61,7 +62,8 @@ for _ in sys.stdin:
         for line in self._process.stdout:
             if line.startswith("rate "):
                 return float(line.split()[1])
-        raise SystemExit(f"the program ended with {self._process.wait()}: {self._process.args[2]}")
+        self._errors.seek(0)
+        raise SystemExit(f"a program ended with {self._process.wait()}: {self._errors.read()[-2000:]}")
 
     def close(self) -> None:
         self._process.kill()
@@ -78,7 +80,7 @@ def beside(theirs: Program, ours: Program, pairs: int) -> list[tuple[float, floa
 
 
 def can_import(module: str) -> bool:
-    command = [str(PYTHON), "-c", f"import {module}"]
+    command = [str(PYTHON), "-c", f"import importlib.util as u; assert u.find_spec('{module}')"]
     return subprocess.run(command, capture_output=True, env=environment()).returncode == 0
 
 
