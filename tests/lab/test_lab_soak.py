@@ -4,11 +4,12 @@ import pytest
 import remains
 import test_lab_up_down as once
 
-pytestmark = [pytest.mark.needs("slurm", "mount"), pytest.mark.soak, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.needs("slurm", "slurmdbd", "mount"), pytest.mark.soak, pytest.mark.timeout(1800)]
 
 # Each is called with the number of the round.
 WAYS = {
     "with jobs": lambda labs, _: once.test_up_with_jobs_and_down_leaves_nothing(labs),
+    "with accounting": lambda labs, _: once.come_and_go_with_accounting(labs),
     "two at once": lambda labs, _: once.test_two_at_once_come_and_go_at_the_same_time(labs),
     "a taken port": lambda labs, _: once.test_a_taken_port_is_stepped_over(labs),
     "no room": lambda labs, _: once.test_a_full_disk_is_told_and_leaves_nothing(labs),

@@ -41,10 +41,30 @@ def test_up_with_jobs_and_down_leaves_nothing(labs):
     if labs.mode == "namespaces":
         assert len(there.namespaces) == 2 and len(there.links) == 3 and len(there.mounts) >= 2
     assert labs.slurm(folder, "srun", "-N2", "id", "-u").split() == 2 * [str(labs.user or os.getuid())]
+    finds = 'test -w "$SLURM_TMPDIR" && echo $CUDA_VISIBLE_DEVICES'
+    assert labs.slurm(folder, "srun", "-N2", "--gres=gpu:1", "sh", "-c", finds).split() == ["0", "0"]
     labs.slurm(folder, "sbatch", "-N2", "-o", "/dev/null", "--wrap", STUBBORN)
     labs("down", "--name", folder.name, code=0)
     assert not remains.look(folder)
     assert not folder.parent.exists()
+
+
+@pytest.mark.needs("slurmdbd")
+@pytest.mark.parametrize("labs", [pytest.param("user", marks=pytest.mark.needs("root"))], indirect=True)
+def test_a_lab_with_accounting_leaves_nothing(labs):
+    come_and_go_with_accounting(labs)
+
+
+def come_and_go_with_accounting(labs: Labs) -> None:
+    folder = labs.folder("m")
+    two_nodes(labs, folder.name, "--accounting")
+    assert {"mariadbd", "slurmdbd"} <= {process.split()[1] for process in remains.look(folder).processes}
+    assert (
+        labs.slurm(folder, "sacctmgr", "--noheader", "--parsable2", "show", "account", "lab", "format=account")
+        == "lab\n"
+    )
+    labs("down", "--name", folder.name, code=0)
+    assert not remains.look(folder)
 
 
 def test_two_at_once_do_not_meet(labs):
