@@ -247,6 +247,41 @@ def test_diff_takes_no_damaged_step(stoker, checkpoints):
     assert stoker("checkpoint", "diff", "ckpt/step-100", "ckpt", code=0).out == "first and second are the same\n"
 
 
+def test_prune_keeps_the_newest(stoker, checkpoints):
+    shown = stoker("checkpoint", "prune", "ckpt", "--keep", "1", "--dry-run", code=0).out.splitlines()
+    assert [line.split()[0] for line in shown[1:3]] == ["200", "100"]
+    assert shown[1].endswith("kept: newest") and shown[2].endswith("removed")
+    assert shown[3] == "would remove 1 of 2 checkpoints, 3.20 MB"
+    assert (checkpoints / "step-100").exists()
+    done = stoker("checkpoint", "prune", "ckpt", "--keep", "1", code=0)
+    assert done.out.splitlines()[-1] == "removed 1 of 2 checkpoints, 3.20 MB"
+    assert os.listdir(checkpoints) == ["step-200"]
+
+
+def test_prune_never_removes_the_last_whole_one(stoker, checkpoints):
+    (checkpoints / "step-200/manifest.json").unlink()
+    told = json.loads(stoker("checkpoint", "prune", "ckpt", "--keep", "1", "--json", code=0).out)
+    assert [(step["step"], step["state"], step["fate"]) for step in told["steps"]] == [
+        (200, "torn", "newer than kept ones"),
+        (100, "valid", "newest"),
+    ]
+    (checkpoints / "step-100/manifest.json").unlink()
+    refused = stoker("checkpoint", "prune", "ckpt", "--keep", "1", code=2)
+    assert refused.err == ("ckpt: no checkpoint is whole, so none is removed\n  try: stoker checkpoint verify ckpt\n")
+    assert sorted(os.listdir(checkpoints)) == ["step-100", "step-200"]
+
+
+def test_prune_refuses_what_it_cannot_do(stoker, checkpoints):
+    def error(*words):
+        return stoker("checkpoint", "prune", *words).err
+
+    assert error("ckpt") == "checkpoint prune: --keep: how many?\n  try: --keep 3\n"
+    assert error("ckpt", "--keep", "0") == "checkpoint prune: --keep: 0 is not between 1 and 1000000\n"
+    assert error("ckpt", "--keep", "1", "--every", "0s") == "checkpoint prune: --every: less than a second\n"
+    checkpoints.joinpath("none").mkdir()
+    assert error("ckpt/none", "--keep", "1") == "ckpt/none: no checkpoint\n"
+
+
 def test_a_checkpoint_of_a_newer_stoker_is_not_called_damaged(stoker, checkpoints):
     manifest = checkpoints / "step-200/manifest.json"
     text = manifest.read_text().replace('"version": 1', '"version": 9')

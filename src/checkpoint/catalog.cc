@@ -89,6 +89,11 @@ Result<std::vector<Step>> step_folders(const Path& directory) {
 }
 
 Result<StepReport> verify_step(const Path& folder, Depth depth) {
+  NoProgress progress;
+  return verify_step(folder, depth, progress);
+}
+
+Result<StepReport> verify_step(const Path& folder, Depth depth, Progress& progress) {
   if (!folder_exists(folder)) return not_found("{}: no such checkpoint", printable(folder.string()));
   StepReport report;
   report.info.folder = folder;
@@ -112,8 +117,9 @@ Result<StepReport> verify_step(const Path& folder, Depth depth) {
     if (step && *step != manifest->step) {
       report.damages.push_back({std::string(kManifestName), format("is the one of step {}", manifest->step)});
     }
-    std::vector<Damage> found =
-        depth == Depth::bytes ? read_files(folder, *manifest, {}, {}) : check_files(folder, *manifest);
+    std::vector<Damage> found = depth == Depth::bytes ? read_files(folder, *manifest, {}, {}, progress)
+                                                      : check_files(folder, *manifest);
+    if (progress.stop_requested()) return cancelled("{}: stopped while reading", printable(folder.string()));
     report.damages.insert(report.damages.end(), found.begin(), found.end());
   }
   report.info.state = report.damages.empty() ? StepState::valid : StepState::torn;

@@ -59,7 +59,9 @@ struct StepReport {
   std::uint64_t tensors = 0;
 };
 
-/// Checks one step folder. Damage is in the report, not an error; not_found when there is no such folder.
+/// Checks one step folder. Damage is in the report, not an error; not_found when there is no such folder,
+/// cancelled when `progress` asked to stop.
+Result<StepReport> verify_step(const Path& folder, Depth depth, Progress& progress);
 Result<StepReport> verify_step(const Path& folder, Depth depth);
 
 /// The newest step whose every byte is good, or not_found naming those passed over.

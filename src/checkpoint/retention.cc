@@ -1,13 +1,27 @@
 #include "checkpoint/retention.h"
 
-#include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "base/file.h"
-#include "checkpoint/catalog.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/lease.h"
 
 namespace stoker::checkpoint {
+
+namespace {
+
+// From the oldest on: the first valid step of each stretch stays.
+void keep_first_of_stretches(std::vector<PlannedStep>& plan, double stretch_s) {
+  std::set<std::int64_t> seen;
+  for (auto planned = plan.rbegin(); planned != plan.rend(); ++planned) {
+    if (planned->step.state != StepState::valid) continue;
+    const auto stretch = static_cast<std::int64_t>(std::floor(planned->step.written / stretch_s));
+    if (seen.insert(stretch).second && planned->fate == Fate::removed) planned->fate = Fate::first_of_stretch;
+  }
+}
+
+}  // namespace
 
 std::vector<Path> remove_abandoned(const Path& directory, WallTime now) {
   std::vector<Path> removed;
@@ -50,6 +64,27 @@ Result<std::vector<Path>> keep_newest(const Path& directory, int keep, const Pat
     removed.push_back(folder);
   }
   return removed;
+}
+
+Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepRule& rule,
+                                              Progress& progress) {
+  OK_OR_RETURN(steps, step_folders(directory));
+  std::vector<PlannedStep> plan;
+  int valid = 0;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const bool may_stay = valid < rule.newest || rule.every > Duration::zero();
+    OK_OR_RETURN(report, verify_step(directory / step_folder_name(*step),
+                                     may_stay ? Depth::bytes : Depth::structure, progress));
+    const bool is_valid = report.damages.empty();
+    const Fate fate = valid >= rule.newest ? Fate::removed : is_valid ? Fate::newest : Fate::not_older;
+    valid += is_valid ? 1 : 0;
+    plan.push_back({std::move(report.info), fate});
+  }
+  if (!plan.empty() && valid == 0)
+    return invalid("{}: no checkpoint is whole, so none is removed", printable(directory.string()))
+        .cure("stoker checkpoint verify {}", shell_quote(directory.string()));
+  if (rule.every > Duration::zero()) keep_first_of_stretches(plan, Seconds(rule.every).count());
+  return plan;
 }
 
 }  // namespace stoker::checkpoint

@@ -1,12 +1,17 @@
-// Removes checkpoints that are no longer wanted, and what dead writers left. Used by rank 0's Saver.
+// Removes checkpoints that are no longer wanted, and what dead writers left. Used by rank 0's Saver and by
+// `stoker checkpoint prune`.
 // Thread-safe: no state; two processes doing it at once do no harm.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "checkpoint/catalog.h"
 
 namespace stoker::checkpoint {
 
@@ -18,6 +23,36 @@ std::vector<Path> remove_abandoned(const Path& directory, WallTime now);
 /// Steps that are not valid do not count and go only when they are older than all that are kept. `keep` 0
 /// keeps all. A step vanishes at once: it is renamed before its files go.
 Result<std::vector<Path>> keep_newest(const Path& directory, int keep, const Path& reading);
+
+/// Which steps a person wants to keep.
+struct KeepRule {
+  int newest = 3;  ///< valid ones; at least 1
+  Duration every{
+      0};  ///< and the first valid one that was written in each stretch of this length, in Unix time; 0: none
+};
+
+/// Why a step stays or goes.
+enum class Fate : std::uint8_t {
+  newest,
+  first_of_stretch,
+  not_older,  ///< not valid, but newer than some that are kept
+  removed,
+};
+constexpr std::string_view to_text(Fate fate) {
+  constexpr std::string_view kNames[] = {"newest", "first of its time", "newer than kept ones", "removed"};
+  return kNames[static_cast<std::size_t>(fate)];
+}
+
+struct PlannedStep {
+  StepInfo step;
+  Fate fate = Fate::removed;
+};
+
+/// What becomes of each step of a directory, newest first; removes nothing. Every byte of the steps that may
+/// be kept is read, so that a damaged one does not count. Invalid when none is valid: nothing may go then.
+/// Cancelled when `progress` asks to stop.
+Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepRule& rule,
+                                              Progress& progress);
 
 /// Takes one step away as keep_newest does.
 Status remove_step(const Path& folder);

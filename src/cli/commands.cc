@@ -23,6 +23,7 @@ int data_bench(std::span<const std::string> words, Output& out);
 int checkpoint_list(std::span<const std::string> words, Output& out);
 int checkpoint_verify(std::span<const std::string> words, Output& out);
 int checkpoint_diff(std::span<const std::string> words, Output& out);
+int checkpoint_prune(std::span<const std::string> words, Output& out);
 int run(std::span<const std::string> words, Output& out);
 int resume(std::span<const std::string> words, Output& out);
 int submit(std::span<const std::string> words, Output& out);
@@ -64,6 +65,7 @@ std::span<const CommandEntry> commands() {
       {"checkpoint list", "the checkpoints of a run, and whether each is whole", checkpoint_list},
       {"checkpoint verify", "whether every byte of a checkpoint is as it was written", checkpoint_verify},
       {"checkpoint diff", "what changed between two checkpoints, tensor by tensor", checkpoint_diff},
+      {"checkpoint prune", "removes checkpoints that are no longer wanted", checkpoint_prune},
       {"lab up", "a real Slurm cluster of several nodes on this one machine", lab_up},
       {"lab status", "the labs that are up, their nodes and jobs", lab_status},
       {"lab env", "shell lines that make sbatch, srun and squeue speak to a lab", lab_env},

@@ -43,15 +43,18 @@ std::vector<ValueDiff> diff_values(const State& first, const State& second) {
   return diffs;
 }
 
+Status stopped() { return cancelled("checkpoint diff: stopped"); }
+
 // One step, found good, ready to be read.
 struct OpenStep {
   Manifest manifest;
   TensorReader reader;
 };
 
-Result<OpenStep> open_step(const Path& folder, PartFilter parts) {
+Result<OpenStep> open_step(const Path& folder, PartFilter parts, Progress& progress) {
   OK_OR_RETURN(manifest, manifest_of_step(folder));
-  const std::vector<Damage> damages = read_files(folder, manifest, parts, {});
+  const std::vector<Damage> damages = read_files(folder, manifest, parts, {}, progress);
+  if (progress.stop_requested()) return stopped();
   if (!damages.empty()) return damage_error(folder, damages);
   OK_OR_RETURN(reader, TensorReader::open(folder, manifest));
   return OpenStep{std::move(manifest), std::move(reader)};
@@ -136,7 +139,7 @@ class Comparison {
     bool is_same = true;
     Sums sums;
     for (std::uint64_t at = 0; at < total;) {
-      if (progress_.stop_requested()) return cancelled("checkpoint diff: stopped");
+      if (progress_.stop_requested()) return stopped();
       const std::size_t count = std::min<std::uint64_t>(kChunkElements, total - at);
       const std::size_t bytes = count * size_of(dtype);
       const std::span<std::byte> one = std::span(first_bytes_).first(bytes);
@@ -212,8 +215,8 @@ std::uint64_t StepDiff::count(TensorChange change) const {
 Result<StepDiff> diff_steps(const Path& first, const Path& second, const StepDiffOptions& options,
                             Progress& progress) {
   const PartFilter parts{.model = true, .optimizer = options.with_optimizer};
-  OK_OR_RETURN(one, open_step(first, parts));
-  OK_OR_RETURN(other, open_step(second, parts));
+  OK_OR_RETURN(one, open_step(first, parts, progress));
+  OK_OR_RETURN(other, open_step(second, parts, progress));
   StepDiff diff;
   diff.state = diff_values(one.manifest.state, other.manifest.state);
   diff.hyper_parameters = diff_values(one.manifest.hyper_parameters, other.manifest.hyper_parameters);

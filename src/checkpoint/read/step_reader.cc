@@ -57,8 +57,13 @@ bool header_agrees(const formats::SafetensorsHeader& header, const ShardFile& fi
 // The state of one pass over all blocks of all files, shared by its threads.
 class BlockPass {
  public:
-  BlockPass(const Path& folder, const Manifest& manifest, PartFilter parts, const PieceSink& sink)
-      : manifest_(manifest), sink_(sink), files_(manifest.files.size()), damage_(manifest.files.size()) {
+  BlockPass(const Path& folder, const Manifest& manifest, PartFilter parts, const PieceSink& sink,
+            Progress& progress)
+      : manifest_(manifest),
+        sink_(sink),
+        progress_(progress),
+        files_(manifest.files.size()),
+        damage_(manifest.files.size()) {
     for (std::size_t i = 0; i < manifest.files.size(); ++i) {
       const ShardFile& file = manifest.files[i];
       if (!parts.includes(part_of_path(file.path).value_or(Part::model))) continue;
@@ -68,6 +73,7 @@ class BlockPass {
         continue;
       }
       files_[i] = std::move(*opened);
+      total_ += file.bytes;
       for (std::size_t block = 0; block < file.blocks.size(); ++block) work_.push_back({i, block});
     }
   }
@@ -99,8 +105,11 @@ class BlockPass {
     std::vector<std::byte> buffer(kBlockBytes);
     for (;;) {
       const std::size_t next = next_.fetch_add(1);
-      if (next >= work_.size()) return;
+      if (next >= work_.size() || progress_.stop_requested()) return;
       read_block(work_[next], buffer);
+      const std::uint64_t block = std::min(kBlockBytes, manifest_.files[work_[next].file].bytes);
+      const std::uint64_t done = std::min(done_.fetch_add(block) + block, total_);
+      progress_.report({.done = done, .total = total_, .unit = "bytes", .bytes = {done}});
     }
   }
 
@@ -151,10 +160,13 @@ class BlockPass {
   // Constant while run() runs.
   const Manifest& manifest_;
   const PieceSink& sink_;
+  Progress& progress_;
+  std::uint64_t total_ = 0;
   std::vector<File> files_;
   std::vector<Item> work_;
   // Own synchronization.
   std::atomic<std::size_t> next_{0};
+  std::atomic<std::uint64_t> done_{0};
   Mutex mutex_;
   std::vector<std::string> damage_ GUARDED_BY(mutex_);
   std::map<std::size_t, std::size_t> first_block_ GUARDED_BY(mutex_);
@@ -202,9 +214,15 @@ std::vector<Damage> check_files(const Path& folder, const Manifest& manifest, Pa
 
 std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
                                const PieceSink& sink) {
+  NoProgress progress;
+  return read_files(folder, manifest, parts, sink, progress);
+}
+
+std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
+                               const PieceSink& sink, Progress& progress) {
   std::vector<Damage> damages = check_files(folder, manifest, parts);
   if (!damages.empty()) return damages;
-  BlockPass pass(folder, manifest, parts, sink);
+  BlockPass pass(folder, manifest, parts, sink, progress);
   pass.run();
   const std::vector<std::string> found = pass.damage();
   for (std::size_t i = 0; i < found.size(); ++i) {

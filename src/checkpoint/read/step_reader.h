@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/status.h"
 #include "checkpoint/manifest.h"
 
@@ -39,7 +40,9 @@ struct PartFilter {
 std::vector<Damage> check_files(const Path& folder, const Manifest& manifest, PartFilter parts = {});
 
 /// check_files(), and if nothing is wrong there reads all data. `sink` may be empty. At most one damage a
-/// file.
+/// file. When `progress` asks to stop, what was found until then: ask it before trusting that nothing was.
+std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
+                               const PieceSink& sink, Progress& progress);
 std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
                                const PieceSink& sink);
 

@@ -22,6 +22,11 @@ Result<std::vector<Path>> folders_of(const RunChoice& choice) {
   return folders;
 }
 
+Result<checkpoint::StepReport> read_all(const Path& folder, Output& out) {
+  const auto progress = out.progress(printable(folder.filename().string()));
+  return checkpoint::verify_step(folder, checkpoint::Depth::bytes, *progress);
+}
+
 void print(const checkpoint::StepReport& report, Output& out) {
   const std::string folder = printable(report.info.folder.string());
   for (const checkpoint::Damage& damage : report.damages) out.line("{}/{}", folder, damage.text());
@@ -59,8 +64,9 @@ int checkpoint_verify(std::span<const std::string> words, Output& out) {
   if (!folders.ok()) return out.fail(folders.error());
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   std::size_t damaged = 0;
+  install_stop_signals();
   for (const Path& folder : *folders) {
-    const auto report = checkpoint::verify_step(folder, checkpoint::Depth::bytes);
+    const auto report = read_all(folder, out);
     if (!report.ok()) return out.fail(report.error());
     print(*report, out);
     json.push_back(to_json(*report));

@@ -1,0 +1,98 @@
+#include "checkpoint/retention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "checkpoint/sandbox.h"
+
+namespace stoker::checkpoint {
+namespace {
+
+// A directory with steps 1 to 6; each test sees its own copy.
+class Pruning : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    saved_ = new Sandbox();
+    saved_->keep = 0;
+    saved_->save_well(1, {1, 2, 3, 4, 5, 6});
+  }
+  static void TearDownTestSuite() { delete std::exchange(saved_, nullptr); }
+  void SetUp() override {
+    std::filesystem::copy(saved_->directory(), box.directory(), std::filesystem::copy_options::recursive);
+  }
+
+  // "6 newest, 5 removed"
+  std::string plan(const KeepRule& rule) {
+    NoProgress progress;
+    const auto made = plan_pruning(box.directory(), rule, progress);
+    if (!made.ok()) return made.error().to_string();
+    std::string text;
+    for (const PlannedStep& planned : *made)
+      text += format("{}{} {}", text.empty() ? "" : ", ", planned.step.step, to_text(planned.fate));
+    return text;
+  }
+  void damage(std::int64_t step) {
+    std::string bytes = *read_file(box.file(step, 0));
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    ASSERT_TRUE(write_file(box.file(step, 0), bytes).ok());
+  }
+  // Moves the time at which a step was written.
+  void date(std::int64_t step, double written) {
+    const Path path = box.step(step) / kManifestName;
+    Manifest manifest = *read_manifest(box.step(step));
+    manifest.written = written;
+    ASSERT_TRUE(write_file(path, manifest_text(manifest)).ok());
+  }
+
+  static Sandbox* saved_;
+  Sandbox box;
+};
+Sandbox* Pruning::saved_ = nullptr;
+
+TEST_F(Pruning, keeps_the_newest) {
+  EXPECT_EQ(plan({.newest = 2}), "6 newest, 5 newest, 4 removed, 3 removed, 2 removed, 1 removed");
+  EXPECT_EQ(plan({.newest = 9}), "6 newest, 5 newest, 4 newest, 3 newest, 2 newest, 1 newest");
+}
+
+TEST_F(Pruning, a_damaged_step_does_not_count_and_does_not_go_before_older_ones) {
+  damage(6);
+  damage(2);
+  EXPECT_EQ(plan({.newest = 1}),
+            "6 newer than kept ones, 5 newest, 4 removed, 3 removed, 2 removed, 1 removed");
+}
+
+TEST_F(Pruning, nothing_goes_when_no_step_is_whole) {
+  for (const int step : {1, 2, 3, 4, 5, 6}) damage(step);
+  EXPECT_EQ(plan({.newest = 1}),
+            format("{}: no checkpoint is whole, so none is removed\n  try: stoker checkpoint verify {}",
+                   box.directory().string(), shell_quote(box.directory().string())));
+}
+
+TEST_F(Pruning, keeps_the_first_whole_step_of_each_stretch) {
+  const double hour = 3600;
+  for (int step = 1; step <= 6; ++step)
+    date(step, 1000 * hour + 0.4 * hour * (step - 1));  // 0, 0.4, 0.8, 1.2, 1.6, 2
+  EXPECT_EQ(plan({.newest = 1, .every = std::chrono::hours(1)}),
+            "6 newest, 5 removed, 4 first of its time, 3 removed, 2 removed, 1 first of its time");
+  damage(1);
+  damage(4);
+  EXPECT_EQ(plan({.newest = 1, .every = std::chrono::hours(1)}),
+            "6 newest, 5 first of its time, 4 removed, 3 removed, 2 first of its time, 1 removed");
+}
+
+TEST_F(Pruning, stops_when_asked) {
+  class Stop final : public Progress {
+   public:
+    void report(const ProgressState&) override {}
+    bool stop_requested() const override { return true; }
+  } stop;
+  EXPECT_EQ(plan_pruning(box.directory(), {}, stop).status().code(), Code::cancelled);
+}
+
+TEST_F(Pruning, an_empty_directory_has_no_plan) {
+  NoProgress progress;
+  EXPECT_TRUE(plan_pruning(box.directory() / "none", {}, progress)->empty());
+}
+
+}  // namespace
+}  // namespace stoker::checkpoint

@@ -1,0 +1,99 @@
+// `stoker checkpoint prune RUN|DIR`: docs/commands/checkpoint-prune.md
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/retention.h"
+#include "cli/checkpoint/directory.h"
+#include "cli/commands.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Pruning {
+  RunChoice choice;
+  std::optional<std::int64_t> keep;
+  std::optional<Duration> every;
+  bool dry_run = false;
+};
+
+std::string reason(const checkpoint::PlannedStep& planned) {
+  const std::string damage = planned.step.why.empty() ? "" : format(", torn: {}", planned.step.why);
+  if (planned.fate == checkpoint::Fate::removed) return "removed" + damage;
+  return format("kept: {}{}", to_text(planned.fate), damage);
+}
+
+void print(const std::vector<checkpoint::PlannedStep>& plan, bool dry_run, Output& out) {
+  const double now = unix_seconds(RealClock().wall());
+  std::vector<std::vector<std::string>> rows;
+  std::uint64_t bytes = 0;
+  std::size_t removed = 0;
+  for (const checkpoint::PlannedStep& planned : plan) {
+    const auto age = std::chrono::duration_cast<Duration>(Seconds(std::max(0.0, now - planned.step.written)));
+    rows.push_back({std::to_string(planned.step.step.value), rounded_duration(age),
+                    rounded({planned.step.bytes}), reason(planned)});
+    if (planned.fate != checkpoint::Fate::removed) continue;
+    ++removed;
+    bytes += planned.step.bytes;
+  }
+  out.table({"STEP", "AGE", "SIZE", "WHAT"}, rows);
+  out.line("{} {} of {} checkpoints, {}", dry_run ? "would remove" : "removed", grouped(removed),
+           grouped(plan.size()), rounded({bytes}));
+}
+
+std::string to_json(const Path& directory, const std::vector<checkpoint::PlannedStep>& plan, bool dry_run) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const checkpoint::PlannedStep& planned : plan) {
+    steps.push_back({{"step", planned.step.step.value},
+                     {"folder", planned.step.folder.string()},
+                     {"bytes", planned.step.bytes},
+                     {"state", to_text(planned.step.state)},
+                     {"fate", to_text(planned.fate)}});
+  }
+  const nlohmann::ordered_json json = {
+      {"directory", directory.string()}, {"dry_run", dry_run}, {"steps", std::move(steps)}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Status prune(const Pruning& pruning, Output& out) {
+  OK_OR_RETURN(directory, find_checkpoints(pruning.choice));
+  install_stop_signals();
+  const checkpoint::KeepRule rule{.newest = static_cast<int>(*pruning.keep),
+                                  .every = pruning.every.value_or(Duration::zero())};
+  auto progress = out.progress("reading");
+  OK_OR_RETURN(plan, checkpoint::plan_pruning(directory, rule, *progress));
+  progress.reset();
+  if (plan.empty()) return not_found("{}: no checkpoint", printable(directory.string()));
+  for (const checkpoint::PlannedStep& planned : plan) {
+    if (pruning.dry_run || planned.fate != checkpoint::Fate::removed) continue;
+    if (stop_requested()) return cancelled("checkpoint prune: stopped; what was removed before is gone");
+    RETURN_IF_ERROR(checkpoint::remove_step(planned.step.folder));
+  }
+  print(plan, pruning.dry_run, out);
+  out.json(to_json(directory, plan, pruning.dry_run));
+  return {};
+}
+
+}  // namespace
+
+int checkpoint_prune(std::span<const std::string> words, Output& out) {
+  Pruning pruning;
+  Arguments arguments("checkpoint prune",
+                      "Removes the checkpoints of a run, or of a directory, that are not wanted.");
+  arguments.positional("RUN|DIR", &pruning.choice.run,
+                       "a run (id, prefix, folder, 'last') or a checkpoint directory");
+  arguments.option("--keep", &pruning.keep, "N", "the newest so many whole ones stay; at least 1");
+  arguments.option("--every", &pruning.every, "TIME", "and the first of every such stretch of time: 6h");
+  arguments.flag("--dry-run", &pruning.dry_run, "show what would be removed");
+  arguments.option("--runs", &pruning.choice.runs, "DIR",
+                   "folder that holds the runs (the job's record.directory)");
+  arguments.example("stoker checkpoint prune last --keep 3 --every 6h --dry-run");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  if (!pruning.keep) return out.fail(invalid("checkpoint prune: --keep: how many?").cure("--keep 3"));
+  if (*pruning.keep < 1 || *pruning.keep > 1'000'000)
+    return out.fail(invalid("checkpoint prune: --keep: {} is not between 1 and 1000000", *pruning.keep));
+  if (pruning.every && *pruning.every < std::chrono::seconds(1))
+    return out.fail(invalid("checkpoint prune: --every: less than a second"));
+  const Status status = prune(pruning, out);
+  return status.ok() ? exit_code::kOk : out.fail(status);
+}
+
+}  // namespace stoker::cli
