@@ -93,10 +93,16 @@ def cifar10_archive() -> Path:
 
 @contextmanager
 def cifar10() -> Iterator[tuple[Path, Path]]:
-    """The folder of images, and the dataset packed from it."""
+    """The folder of images, unpacked once for all benches, and the dataset packed from it anew."""
+    archive = cifar10_archive()
+    images = REPOSITORY / "build/bench" / archive.stem
+    if not images.exists():
+        images.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=images.parent) as unpacked:
+            subprocess.run(["tar", "-xf", archive, "-C", unpacked], check=True)
+            os.rename(unpacked, images)
+            os.mkdir(unpacked)  # for the context to remove
     with tempfile.TemporaryDirectory() as folder:
-        images, dataset = Path(folder) / "images", Path(folder) / "packed"
-        images.mkdir()
-        subprocess.run(["tar", "-xf", cifar10_archive(), "-C", images], check=True)
+        dataset = Path(folder) / "packed"
         subprocess.run([BIN / "stoker", "data", "pack", images, dataset], check=True, capture_output=True)
         yield images, dataset

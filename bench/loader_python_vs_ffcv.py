@@ -55,7 +55,7 @@ def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     with cifar10() as (images, dataset):
         count = sum(len(files) for _, _, files in os.walk(images / "train"))
-        pixels = images.parent / "train.beton"
+        pixels = dataset.parent / "train.beton"
         run(FFCV_WRITE, images / "train", pixels)
         found = beside(Program(FFCV, pixels), Program(OURS, dataset), pairs)
     print(

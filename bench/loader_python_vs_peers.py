@@ -112,7 +112,7 @@ def main() -> None:
     build()
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     with cifar10() as (images, dataset):
-        scratch = images.parent
+        scratch = dataset.parent
         known = {name: code for name, (module, code) in PEERS.items() if module == "torchvision" or can_import(module)}
         for name in PEERS.keys() - known.keys():
             print(f"       {name} is not installed (script/bootstrap --for peers)")

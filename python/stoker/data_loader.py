@@ -1,6 +1,7 @@
 """stoker.DataLoader: torch's DataLoader over somebody's own map-style Dataset, with threads, or with processes where
 threads do not help."""
 
+import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -33,8 +34,15 @@ class _Source:
         if hasattr(self.dataset, "__getitems__"):
             samples = self.dataset.__getitems__(indices)
         else:
-            samples = [self.dataset[index] for index in indices]
+            samples = [self._sample(index) for index in indices]
         return (collate or self._collate)(samples)
+
+    def _sample(self, index: Any) -> Any:
+        try:
+            return self.dataset[index]
+        except Exception as error:
+            error.add_note(f"in sample {index!r} of {type(self.dataset).__name__}")
+            raise
 
 
 class DataLoader:
@@ -149,8 +157,10 @@ class DataLoader:
         from stoker.process_workers import ProcessWorkers
 
         # An iteration within another one has processes of its own, as with torch.
-        is_nested = self._processes is not None and self._processes.is_running
         workers = self._processes
+        if workers is not None and workers.pid != os.getpid():
+            workers = None  # a fork's child shares neither its parent's processes nor their memory
+        is_nested = workers is not None and workers.is_running
         if workers is None or is_nested:
             self._source.seed = seed
             workers = ProcessWorkers(self._source, count, self.prefetch_factor * count)

@@ -54,6 +54,15 @@ _BY_CODE = {
 }
 
 
+def after_fork(made_by: int, used_by: int) -> InvalidError:
+    """For what threads, pipes or shared memory keep a child from using."""
+    said = f"made by process {made_by}, used by {used_by}"
+    return InvalidError(
+        f"loader: it was made before a fork, which copies no threads ({said})\n"
+        "  try: make the loader in the process that iterates over it"
+    )
+
+
 def make(code: str, text: str) -> StokerError:
     """The exception of that code; called by the C++ part."""
     return _BY_CODE.get(code, InternalError)(text)

@@ -24,6 +24,7 @@ import torch
 from torch.utils.data._utils import collate as torch_collate
 from torch.utils.data._utils import worker as torch_worker
 
+from stoker import errors
 from stoker.errors import StokerError, UnavailableError, WaitTimeoutError
 
 _ALIGNMENT = 64
@@ -219,6 +220,7 @@ class ProcessWorkers:
         self._slots = [_Slot() for _ in range(self._ahead + count + 1)]
         # Without a lock: a slot comes back from wherever its last tensor dies, also from within a garbage collection.
         self._free = deque(range(len(self._slots)))
+        self.pid = os.getpid()  # of the caller, whose these processes are
         self.is_running = False  # somebody iterates over run()
         self._context = multiprocessing.get_context("fork")
         self._workers: list[tuple[Any, Any, deque[_Pending]]] = []  # process, connection, what it was asked for
@@ -251,6 +253,8 @@ class ProcessWorkers:
                     self._receive(timeout, ordered[0])
                 number = self._plan(batches, ordered, seed, number)
                 yield self._open(ordered.popleft())
+                if os.getpid() != self.pid:
+                    raise errors.after_fork(self.pid, os.getpid())
         finally:
             self.is_running = False
             if ordered:  # left early, or failed: what the workers are at belongs to no one
@@ -317,6 +321,8 @@ class ProcessWorkers:
     def close(self) -> None:
         """Ends the processes; the next run starts others."""
         workers, self._workers = self._workers, []
+        if os.getpid() != self.pid:
+            return  # they are the parent's
         for process, connection, _ in workers:
             connection.close()
             process.terminate()

@@ -1,11 +1,13 @@
 """Batches made by threads of this process."""
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from stoker import errors
 from stoker.errors import WaitTimeoutError
 
 Make = Callable[[Any], Any]
@@ -59,6 +61,7 @@ class ThreadWorkers:
                     todo.append(task)
             changed.notify_all()
 
+        pid = os.getpid()
         threads = [threading.Thread(target=work, name=f"stoker-{i}", daemon=True) for i in range(self._count)]
         for thread in threads:
             thread.start()
@@ -79,12 +82,18 @@ class ThreadWorkers:
                 batch, task.batch = task.batch, None
                 yield batch
                 del batch
+                if os.getpid() != pid:
+                    raise errors.after_fork(pid, os.getpid())
+        except (KeyboardInterrupt, WaitTimeoutError):
+            threads.clear()  # what they are at may never end: nobody waits for it
+            raise
         finally:
-            with changed:
-                is_over = True
-                changed.notify_all()
-            for thread in threads:
-                thread.join()
+            if os.getpid() == pid:  # a fork's child has neither the threads nor a lock it could take
+                with changed:
+                    is_over = True
+                    changed.notify_all()
+                for thread in threads:
+                    thread.join()
 
     def close(self) -> None:
         """Nothing outlives the iterator."""

@@ -176,9 +176,47 @@ def test_an_error_of_the_dataset_comes_in_its_batchs_place(mode):
     assert [next(batches)[0].item() for _ in range(5)] == [0, 8, 16, 24, 32]
     with pytest.raises(KeyError, match="no sample 42") as error:
         next(batches)
+    assert error.value.__notes__[0] == "in sample 42 of Fails"
     if mode == "processes":
-        assert "in a worker process of stoker.DataLoader:" in error.value.__notes__[0]
-        assert "__getitem__" in error.value.__notes__[0]
+        assert "in a worker process of stoker.DataLoader:" in error.value.__notes__[-1]
+        assert "__getitem__" in error.value.__notes__[-1]
+
+
+def test_what_cannot_be_sent_from_a_process_is_an_error_that_says_so():
+    def collate(samples):
+        return lambda: samples
+
+    with pytest.raises(Exception, match=r"(?i)can't.*(pickle|local)") as error:
+        list(loader(Squares(), mode="processes", collate_fn=collate))
+    assert "in a worker process of stoker.DataLoader:" in error.value.__notes__[-1]
+    assert len(list(loader(Squares(), mode="threads", collate_fn=collate))) == 13
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_forks_child_leaves_its_parents_workers_alone(mode):
+    ours = loader(Squares(400), mode=mode)
+    batches = iter(ours)
+    first = next(batches)[1].tolist()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            next(batches)
+        except stoker.InvalidError as error:
+            os.write(write, str(error).encode())
+        if len(list(ours)) != 50:  # with workers of its own
+            os.write(write, b"lacks batches")
+        ours.close()
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert said == (
+        f"loader: it was made before a fork, which copies no threads (made by process {os.getpid()}, used by {child})\n"
+        "  try: make the loader in the process that iterates over it"
+    )
+    assert first + [i for batch in batches for i in batch[1].tolist()] == list(range(400))
 
 
 def test_a_killed_worker_is_named():
@@ -244,17 +282,18 @@ def test_workers_know_who_they_are():
     assert next(iter(loader(Knows(), mode="processes", num_workers=3))).tolist() == [3] * 8
 
 
-def test_ctrl_c_ends_a_wait_at_once(module_environment):
+@pytest.mark.parametrize("mode", MODES)
+def test_ctrl_c_ends_a_wait_at_once(mode, module_environment):
     code = """
-import time, torch, stoker
+import sys, time, torch, stoker
 class Slow(torch.utils.data.Dataset):
     def __len__(self): return 1000
     def __getitem__(self, index): time.sleep(30); return index
-loader = stoker.DataLoader(Slow(), num_workers=2, mode="processes")
+loader = stoker.DataLoader(Slow(), num_workers=2, mode=sys.argv[1])
 print("waiting", flush=True)
 next(iter(loader))
 """
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-c", code, mode]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, env=module_environment, **pipes)
     assert process.stdout.readline() == "waiting\n"
