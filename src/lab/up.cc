@@ -1,5 +1,6 @@
 #include "lab/up.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <signal.h>
 #include <sys/stat.h>
@@ -34,6 +35,15 @@ Status check_privileges(const Options& options) {
   return check_namespaces();
 }
 
+// Blanks and '#' end a value in slurm.conf, '%' and '[' mean something in it, ':' ends an entry of
+// MODULEPATH.
+bool is_plain(std::string_view path) {
+  return std::ranges::all_of(path, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/._-+@").find(c) != std::string_view::npos;
+  });
+}
+
 // The folder of this user's labs: others may look into it, but not be its owner.
 Status claim_labs_folder(const Path& folder) {
   if (folder.string().size() + 12 > kLongestFolder) {
@@ -41,6 +51,11 @@ Status claim_labs_folder(const Path& folder) {
         "lab: {}: path longer than {} characters, which the names of Slurm's sockets do not allow "
         "(STOKER_LAB_DIR)",
         printable(folder.string()), kLongestFolder - 12);
+  }
+  if (!is_plain(folder.string())) {
+    return invalid(
+        "lab: {}: Slurm's files take only letters, digits and . _ - + @ in a path (STOKER_LAB_DIR)",
+        printable(folder.string()));
   }
   RETURN_IF_ERROR(make_directories(folder));
   struct stat status{};

@@ -208,6 +208,14 @@ def test_a_folder_that_others_can_change_is_refused(stoker, place):
     )
 
 
+def test_a_path_that_slurm_would_misread_is_refused(stoker, place):
+    refused = stoker("lab", "up", env={"STOKER_LAB_DIR": place / "my labs"}, code=2)
+    assert refused.err == (
+        f"lab: {place}/my labs: Slurm's files take only letters, digits and . _ - + @ in a path (STOKER_LAB_DIR)\n"
+    )
+    assert not (place / "my labs").exists()
+
+
 def test_where_there_is_no_lab(stoker, place):
     environment = {"STOKER_LAB_DIR": place / "labs"}
     assert stoker("lab", "status", env=environment, code=0).out == "no lab (stoker lab up starts one)\n"

@@ -13,6 +13,7 @@ int lab_down(std::span<const std::string> words, Output& out) {
   Arguments arguments("lab down", "Takes a lab away with all that is in it: jobs, files, network.");
   add_lab_name(arguments, &name);
   arguments.example("stoker lab down");
+  arguments.example("stoker lab down --name acct");
   if (const auto code = arguments.parse(words, out)) return *code;
   const Stopwatch watch;
   const auto removed = lab::down(name);

@@ -76,6 +76,7 @@ int lab_logs(std::span<const std::string> words, Output& out) {
   add_lab_name(arguments, &o.name);
   arguments.option("-n,--lines", &o.lines, "N", "the last N lines of each");
   arguments.example("stoker lab logs n1");
+  arguments.example("stoker lab logs slurmctld -n 100");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (o.lines < 1) return out.fail(invalid("lab: --lines {}: must be at least 1", o.lines));
   const Status status = show(o, out);

@@ -69,6 +69,7 @@ int lab_status(std::span<const std::string> words, Output& out) {
   Arguments arguments("lab status", "Shows the labs that are up: nodes, their state, their jobs.");
   arguments.option("--name", &name, "NAME", "only this lab");
   arguments.example("stoker lab status");
+  arguments.example("stoker lab status --name lab1 --json");
   if (const auto code = arguments.parse(words, out)) return *code;
   std::vector<lab::Lab> labs;
   if (name.empty()) {

@@ -90,6 +90,7 @@ int lab_up(std::span<const std::string> words, Output& out) {
   arguments.flag("--pin", &o.is_pinned, "each node gets one core, so that two nodes are faster than one");
   arguments.option("--owner", &o.owner, "PID", "take the lab away when this process ends, however it ends");
   arguments.example("stoker lab up --nodes 4");
+  arguments.example("stoker lab up --name acct --accounting --owner $$");
   if (const auto code = arguments.parse(words, out)) return *code;
   const auto options = lab_options(o);
   if (!options) return out.fail(options.error());
