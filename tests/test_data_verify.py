@@ -48,6 +48,21 @@ def test_a_flipped_bit_between_samples_is_found_by_its_block(stoker, dataset):
     assert re.search(r"^train-000000\.tar   block 0   SHA-256 [0-9a-f]{12}   [0-9a-f]{12}$", done.out, re.MULTILINE)
 
 
+def test_blocks_with_crcs_tell_damage_too_and_make_another_version(stoker, photos):
+    stoker("data", "pack", "photos", "sha", code=0)
+    stoker("data", "pack", "photos", "crc", "--hash", "crc32c", code=0)
+    assert (stoker.folder / "sha/all-000000.tar").read_bytes() == (stoker.folder / "crc/all-000000.tar").read_bytes()
+    manifests = [json.loads((stoker.folder / name / "manifest.json").read_text()) for name in ("sha", "crc")]
+    assert manifests[0]["version"] != manifests[1]["version"]
+    assert manifests[1]["incompatible_features"] == ["blocks-crc32c"]
+    block = manifests[1]["splits"][0]["shards"][0]["blocks"][0]
+    assert len(block) == 64 and block[8:] == "0" * 56
+    stoker("data", "verify", "crc", "--full", code=0)
+    flip(stoker.folder / "crc/all-000000.tar", 10)
+    done = stoker("data", "verify", "crc", "--full", code=1)
+    assert f"block 0   CRC-32C {block[:8]}" in done.out
+
+
 def test_missing_and_torn_shards_are_found_without_reading(stoker, dataset):
     whole = (dataset / "train-000000.tar").stat().st_size
     (dataset / "train-000000.tar").write_bytes(b"x" * 100)

@@ -14,6 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "stoker-dataset";
 constexpr std::uint64_t kFormatVersion = 1;
+constexpr std::string_view kBlocksByCrc = "blocks-crc32c";  // an incompatible feature
 constexpr ByteCount kManifestLimit = 1_GiB;
 
 // Strings with their length before them, so that no content can pass for another.
@@ -93,6 +94,30 @@ Result<const SplitInfo*> Manifest::split(std::string_view name) const {
   return not_found("dataset {}: no split '{}'{}", short_version(), printable(name), suggestion(name, names));
 }
 
+std::string_view to_text(BlockHash hash) { return hash == BlockHash::sha256 ? "sha256" : "crc32c"; }
+
+void BlockHasher::update(std::span<const std::byte> bytes) {
+  if (hash_ == BlockHash::sha256) {
+    sha256_.update(bytes);
+  } else {
+    crc_ = crc32c(bytes, crc_);
+  }
+}
+
+Digest BlockHasher::finish() {
+  if (hash_ == BlockHash::sha256) return sha256_.finish();
+  Digest digest{};
+  for (std::size_t i = 0; i < sizeof crc_; ++i) digest[i] = static_cast<std::byte>(crc_ >> (24 - 8 * i));
+  crc_ = 0;
+  return digest;
+}
+
+Digest block_digest(BlockHash hash, std::span<const std::byte> block) {
+  BlockHasher hasher(hash);
+  hasher.update(block);
+  return hasher.finish();
+}
+
 std::string dataset_version(const Manifest& manifest) {
   const Schema& schema = manifest.schema;
   std::string text = "stoker-dataset-1\n";
@@ -104,6 +129,7 @@ std::string dataset_version(const Manifest& manifest) {
   text += format("labels {}\n", schema.has_labels ? "int64" : "none");
   text += format("classes {}\n", schema.classes.size());
   for (const std::string& name : schema.classes) text += counted(name) + "\n";
+  if (schema.block_hash != BlockHash::sha256) text += format("blocks {}\n", to_text(schema.block_hash));
   text += format("splits {}\n", manifest.splits.size());
   for (const SplitInfo& split : manifest.splits) {
     text += format("{} {}\n", counted(split.name), split.shards.size());
@@ -167,7 +193,8 @@ std::string to_json(const Manifest& manifest) {
   const Json document = {
       {"format", kFormat},
       {"format_version", kFormatVersion},
-      {"incompatible_features", Json::array()},
+      {"incompatible_features",
+       manifest.schema.block_hash == BlockHash::sha256 ? Json::array() : Json::array({kBlocksByCrc})},
       {"version", manifest.version},
       {"schema", schema_json(manifest.schema)},
       {"splits", std::move(splits)},
@@ -374,8 +401,9 @@ Status check_format(const Json& json, std::string_view subject) {
   }
   const Json features = json.value("incompatible_features", Json());
   if (!features.is_array()) return corrupt("{}: incompatible_features: is not a list", subject);
-  if (!features.empty()) {
-    return invalid("{}: needs the feature {}, which this stoker does not know", subject, features[0].dump())
+  for (const Json& feature : features) {
+    if (feature == kBlocksByCrc) continue;
+    return invalid("{}: needs the feature {}, which this stoker does not know", subject, feature.dump())
         .cure("update stoker");
   }
   return {};
@@ -414,6 +442,7 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view subject)
   Manifest manifest;
   manifest.version = fields.text(json, "", "version");
   manifest.schema = read_schema(fields, fields.at(json, "", "schema"));
+  if (!json["incompatible_features"].empty()) manifest.schema.block_hash = BlockHash::crc32c;
   fields.list(json, "", "splits", [&](const Json& split, const std::string& at) {
     if (fields.status().ok()) manifest.splits.push_back(read_split(fields, split, at));
   });

@@ -25,6 +25,33 @@ constexpr std::string_view kPendingFolder = ".packing";
 /// Shards are hashed in blocks of this size, the last one shorter, so that parts can be verified alone.
 constexpr std::uint64_t kHashBlock = 4u << 20;
 
+/// How blocks of shards are hashed.
+enum class BlockHash {
+  sha256,  ///< also tells a forged block
+  crc32c,  ///< tells damage and nothing more, at the speed of memory
+};
+
+/// "sha256", "crc32c".
+std::string_view to_text(BlockHash hash);
+
+/// The digest of one block, given in pieces. A CRC-32C stands in the first four bytes, highest first, the
+/// others are zero. Thread-compatible.
+class BlockHasher {
+ public:
+  explicit BlockHasher(BlockHash hash) : hash_(hash) {}
+  void update(std::span<const std::byte> bytes);
+  /// The digest of all that was given. The object is then as new.
+  Digest finish();
+
+ private:
+  BlockHash hash_;
+  Sha256 sha256_;
+  std::uint32_t crc_ = 0;
+};
+
+/// The digest of a whole block.
+Digest block_digest(BlockHash hash, std::span<const std::byte> block);
+
 /// A shard's hash: SHA-256 over the digests of its blocks, one after the other.
 Digest shard_hash(std::span<const Digest> blocks);
 
@@ -63,6 +90,7 @@ struct Schema {
   std::vector<ComponentInfo> components;  ///< sorted by name
   bool has_labels = false;                ///< the index has an int64 label for each sample
   std::vector<std::string> classes;       ///< name of label 0, 1, ...; empty if labels have no names
+  BlockHash block_hash = BlockHash::sha256;
 
   bool operator==(const Schema&) const = default;
 };

@@ -155,5 +155,28 @@ TEST(Manifest, says_what_a_folder_without_one_is) {
             root + "/file: is not a folder (a dataset is a folder with manifest.json)");
 }
 
+TEST(BlockHash, a_crc_stands_in_the_first_four_bytes_and_pieces_add_up) {
+  const std::string digits = "123456789";
+  const auto bytes = std::as_bytes(std::span(digits));
+  const std::string expected = "e3069283" + std::string(56, '0');
+  EXPECT_EQ(hex(block_digest(BlockHash::crc32c, bytes)), expected);
+  BlockHasher hasher(BlockHash::crc32c);
+  hasher.update(bytes.first(4));
+  hasher.update(bytes.subspan(4));
+  EXPECT_EQ(hex(hasher.finish()), expected);
+  EXPECT_EQ(block_digest(BlockHash::sha256, bytes), sha256(digits));
+}
+
+TEST(Manifest, blocks_with_crcs_come_back_and_are_part_of_the_version) {
+  Manifest manifest = test_manifest();
+  const std::string before = manifest.version;
+  manifest.schema.block_hash = BlockHash::crc32c;
+  manifest.version = dataset_version(manifest);
+  EXPECT_NE(manifest.version, before);
+  const auto parsed = parse_manifest(to_json(manifest), "m");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(*parsed, manifest);
+}
+
 }  // namespace
 }  // namespace stoker::formats

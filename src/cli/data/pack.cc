@@ -24,6 +24,7 @@ struct Options {
   std::string labels = "index";
   std::string jpeg = "keep";
   std::string format = "tar";
+  std::string hash = "sha256";
   std::string most_left_out = "1%";
   std::string split;
   std::string readers;
@@ -135,6 +136,8 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   OK_OR_RETURN(check, choice("--check", o.check, kChecks));
   OK_OR_RETURN(labels, choice("--labels", o.labels, kLabels));
   OK_OR_RETURN(jpeg, choice("--jpeg", o.jpeg, kJpeg));
+  constexpr std::array<std::string_view, 2> kHashes = {"sha256", "crc32c"};
+  OK_OR_RETURN(hash, choice("--hash", o.hash, kHashes));
   OK_OR_RETURN(shard_format, choice("--format", o.format, kFormats));
   OK_OR_RETURN(most, most_left_out(o.most_left_out));
   OK_OR_RETURN(wanted, parse_readers("data pack", o.readers));
@@ -154,6 +157,7 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
                            .check = static_cast<data::ImageCheck>(check),
                            .labels = static_cast<data::LabelMembers>(labels),
                            .jpeg = static_cast<data::JpegMode>(jpeg),
+                           .hash = static_cast<formats::BlockHash>(hash),
                            .shrink = shrink,
                            .format = static_cast<data::ShardFormat>(shard_format),
                            .sizing = {.shards = o.shards,
@@ -277,6 +281,8 @@ void declare(Arguments& arguments, Options& o) {
                    "lossy: JPEG and WebP files are encoded anew (resized ones: 90)");
   arguments.option("--format", &o.format, "KIND",
                    "tar; tfrecord: a tenth of the overhead, for tiny files; auto: by their sizes");
+  arguments.option("--hash", &o.hash, "KIND",
+                   "of shards' blocks: sha256; crc32c: faster, and tells damage but no forgery");
   arguments.option("--layout", &o.layout, "KIND",
                    "images: one per sample, with the files of its basename; files: any files, by basename");
   arguments.option("--check", &o.check, "KIND", "scan: each image's structure; decode: every pixel too");

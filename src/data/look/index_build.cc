@@ -35,7 +35,8 @@ struct Work {
 // Reads a shard once, front to back, and feeds hashes and CRCs.
 class ShardReading {
  public:
-  ShardReading(const Path& folder, Work& work) : path_(folder / work.file), work_(work) {}
+  ShardReading(const Path& folder, formats::BlockHash hash, Work& work)
+      : path_(folder / work.file), hash_(hash), work_(work) {}
 
   template <typename GoOn>
   Status run(const GoOn& go_on) {
@@ -50,7 +51,7 @@ class ShardReading {
     for (std::uint64_t at = 0; at < work_.scan.bytes; at += formats::kHashBlock) {
       const auto block = std::span(buffer).first(std::min(formats::kHashBlock, work_.scan.bytes - at));
       RETURN_IF_ERROR(file.read_at(at, block));
-      work_.blocks.push_back(sha256(block));
+      work_.blocks.push_back(formats::block_digest(hash_, block));
       feed(at, block);
       if (!go_on(block.size())) return cancelled("stopped");
     }
@@ -94,12 +95,18 @@ class ShardReading {
   }
 
   Path path_;
+  formats::BlockHash hash_;
   Work& work_;
   std::vector<const ShardMember*> members_;
   std::size_t next_ = 0;
 };
 
-Status read_all(const Path& folder, std::vector<Work>& shards, int threads, Progress& progress) {
+struct Reading {
+  int threads = 1;
+  formats::BlockHash hash = formats::BlockHash::sha256;
+};
+
+Status read_all(const Path& folder, std::vector<Work>& shards, Reading how, Progress& progress) {
   std::uint64_t total = 0;
   for (const Work& shard : shards) {
     std::error_code ignored;
@@ -115,10 +122,10 @@ Status read_all(const Path& folder, std::vector<Work>& shards, int threads, Prog
   {
     const auto work = [&] {
       for (std::size_t i = next++; i < shards.size(); i = next++)
-        shards[i].status = ShardReading(folder, shards[i]).run(go_on);
+        shards[i].status = ShardReading(folder, how.hash, shards[i]).run(go_on);
     };
     std::vector<Thread> helpers;
-    for (int t = 1; t < threads && static_cast<std::size_t>(t) < shards.size(); ++t)
+    for (int t = 1; t < how.threads && static_cast<std::size_t>(t) < shards.size(); ++t)
       helpers.emplace_back([&](const StopToken&) { work(); });
     work();
   }
@@ -177,7 +184,7 @@ Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, int t
   for (const formats::SplitInfo& split : manifest.splits) {
     for (const formats::ShardInfo& shard : split.shards) shards.push_back({.file = shard.file});
   }
-  RETURN_IF_ERROR(read_all(folder, shards, threads, progress));
+  RETURN_IF_ERROR(read_all(folder, shards, {threads, manifest.schema.block_hash}, progress));
   std::vector<std::string> sections;
   const auto& components = manifest.schema.components;
   const bool has_json = std::any_of(components.begin(), components.end(),
@@ -227,7 +234,7 @@ Result<IndexBuild> build_index(const Path& folder, int threads, Progress& progre
   }
   if (path_exists(folder / formats::kPendingFolder)) return formats::read_manifest(folder).status();
   OK_OR_RETURN(shards, find_shards(folder));
-  RETURN_IF_ERROR(read_all(folder, shards, threads, progress));
+  RETURN_IF_ERROR(read_all(folder, shards, {.threads = threads}, progress));
   std::erase_if(shards, [](const Work& shard) { return shard.scan.samples.empty(); });
   if (shards.empty()) return invalid("{}: no samples in its shards", printable(folder.string()));
   bool has_labels = true;

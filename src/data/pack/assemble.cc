@@ -75,6 +75,7 @@ Result<formats::Manifest> describe(const Outline& outline, const std::vector<Sha
   formats::Manifest manifest;
   formats::Schema& schema = manifest.schema;
   schema.container = outline.container;
+  schema.block_hash = outline.hash;
   schema.has_labels = outline.has_labels;
   schema.classes = outline.classes;
   for (const std::string& name : outline.splits) {

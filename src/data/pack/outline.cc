@@ -20,6 +20,8 @@ Outline outline_of(const Json& json) {
   o.splits = json.at("splits");
   o.classes = json.at("classes");
   o.container = json.at("container");
+  o.hash = json.at("hash") == to_text(formats::BlockHash::crc32c) ? formats::BlockHash::crc32c
+                                                                  : formats::BlockHash::sha256;
   o.has_labels = json.at("has_labels");
   o.is_strict = json.at("strict");
   o.most_left_out_percent = json.at("most_left_out");
@@ -34,12 +36,11 @@ Outline outline_of(const Json& json) {
 }  // namespace
 
 std::string Outline::encode() const {
-  Json json = {{"plan", fingerprint},    {"source", source},
-               {"splits", splits},       {"classes", classes},
-               {"container", container}, {"has_labels", has_labels},
-               {"strict", is_strict},    {"most_left_out", most_left_out_percent},
-               {"files", files},         {"shard_bytes", shard_bytes},
-               {"parts", parts}};
+  Json json = {
+      {"plan", fingerprint},      {"source", source},           {"splits", splits},
+      {"classes", classes},       {"container", container},     {"hash", to_text(hash)},
+      {"has_labels", has_labels}, {"strict", is_strict},        {"most_left_out", most_left_out_percent},
+      {"files", files},           {"shard_bytes", shard_bytes}, {"parts", parts}};
   json["left_out"] = Json::array();
   for (const LeftOut& file : left_out) json["left_out"].push_back({file.path, file.reason, file.detail});
   json["shards"] = Json::array();

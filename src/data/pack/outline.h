@@ -26,6 +26,7 @@ struct Outline {
   std::vector<std::string> splits;
   std::vector<std::string> classes;
   std::string container = "tar";
+  formats::BlockHash hash = formats::BlockHash::sha256;
   bool has_labels = false;
   bool is_strict = false;
   double most_left_out_percent = 1;

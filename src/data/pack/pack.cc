@@ -53,6 +53,7 @@ std::string fingerprint_of(const PackPlan& plan) {
   print.add(static_cast<std::uint64_t>(o.check));
   print.add(static_cast<std::uint64_t>(o.labels));
   print.add(static_cast<std::uint64_t>(o.jpeg));
+  print.add(static_cast<std::uint64_t>(o.hash));
   print.add(static_cast<std::uint64_t>(plan.container));
   print.add(static_cast<std::uint64_t>(o.shrink.shorter_side.value_or(0)));
   print.add(static_cast<std::uint64_t>(o.shrink.quality.value_or(0)));
@@ -143,6 +144,7 @@ Outline outline_of(const PackPlan& plan) {
   outline.splits = plan.source.splits;
   outline.classes = plan.source.classes;
   outline.has_labels = plan.source.has_labels();
+  outline.hash = plan.options.hash;
   outline.container = to_text(plan.container);
   outline.is_strict = plan.options.is_strict;
   outline.most_left_out_percent = plan.options.most_left_out_percent;

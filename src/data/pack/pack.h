@@ -63,6 +63,7 @@ struct PackOptions {
   ImageCheck check = ImageCheck::scan;
   LabelMembers labels = LabelMembers::index;
   JpegMode jpeg = JpegMode::keep;
+  formats::BlockHash hash = formats::BlockHash::sha256;
   Shrinking shrink;  ///< lossy; `jpeg` then applies to what comes out
   ShardFormat format = ShardFormat::tar;
   ShardSizing sizing;

@@ -29,8 +29,8 @@ struct Extent {
 // Checks one shard: a single pass from front to back feeds both the block hashes and the CRCs.
 class ShardCheck {
  public:
-  ShardCheck(const Path& folder, const ShardInfo& info, const IndexSection& section)
-      : info_(info), section_(section), path_(folder / info.file) {}
+  ShardCheck(const Path& folder, formats::BlockHash hash, const ShardInfo& info, const IndexSection& section)
+      : info_(info), section_(section), path_(folder / info.file), hash_(hash) {}
 
   std::vector<Damage> damaged;
 
@@ -58,10 +58,10 @@ class ShardCheck {
       const std::uint64_t begin = block * formats::kHashBlock;
       const auto bytes = std::span(buffer).first(std::min(formats::kHashBlock, info_.bytes - begin));
       if (Status status = file->read_at(begin, bytes); !status.ok()) {
-        return add(format("block {}", block), short_hash(info_.blocks[block]), std::string(status.message()));
+        return add(format("block {}", block), shown(info_.blocks[block]), std::string(status.message()));
       }
       feed(begin, bytes);
-      if (const Digest found = sha256(bytes); found != info_.blocks[block])
+      if (const Digest found = formats::block_digest(hash_, bytes); found != info_.blocks[block])
         bad_blocks_.push_back({block, found});
       if (!go_on(bytes.size())) return;
     }
@@ -115,9 +115,15 @@ class ShardCheck {
         return c.offset < begin + formats::kHashBlock && c.offset + c.length > begin;
       };
       if (std::any_of(bad_files_.begin(), bad_files_.end(), lies_in)) continue;
-      add(format("block {}", bad.block), "SHA-256 " + short_hash(info_.blocks[bad.block]),
-          short_hash(bad.found));
+      const bool is_crc = hash_ == formats::BlockHash::crc32c;
+      add(format("block {}", bad.block),
+          format("{} {}", is_crc ? "CRC-32C" : "SHA-256", shown(info_.blocks[bad.block])), shown(bad.found));
     }
+  }
+
+  std::string shown(const Digest& digest) const {
+    constexpr std::size_t kCrcDigits = 8;
+    return hash_ == formats::BlockHash::crc32c ? hex(digest).substr(0, kCrcDigits) : short_hash(digest);
   }
 
   struct BadBlock {
@@ -128,6 +134,7 @@ class ShardCheck {
   const ShardInfo& info_;
   const IndexSection& section_;
   Path path_;
+  formats::BlockHash hash_;
   std::vector<Extent> extents_;
   std::vector<Extent> open_;  // begun in an earlier block
   std::size_t next_ = 0;
@@ -167,7 +174,7 @@ Result<VerifyReport> verify_dataset(const Path& dataset, VerifyDepth depth, int 
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < tasks.size(); i = next++) {
-      ShardCheck check(dataset, *tasks[i].info, *tasks[i].section);
+      ShardCheck check(dataset, opened.manifest.schema.block_hash, *tasks[i].info, *tasks[i].section);
       if (check.check_size() && depth == VerifyDepth::bytes) {
         check.check_bytes([&](std::uint64_t bytes) {
           const std::uint64_t now = done += bytes;

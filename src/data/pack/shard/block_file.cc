@@ -19,14 +19,15 @@ std::vector<std::byte>& spare_buffer() {
 
 }  // namespace
 
-BlockFile::BlockFile(File file) : file_(std::move(file)), buffer_(std::move(spare_buffer())) {
+BlockFile::BlockFile(File file, formats::BlockHash hash)
+    : file_(std::move(file)), buffer_(std::move(spare_buffer())), hash_(hash) {
   buffer_.clear();
   buffer_.reserve(kGathered);
 }
 
-Result<BlockFile> BlockFile::create(const Path& path) {
+Result<BlockFile> BlockFile::create(const Path& path, formats::BlockHash hash) {
   OK_OR_RETURN(file, File::create(path));
-  return BlockFile(std::move(file));
+  return BlockFile(std::move(file), hash);
 }
 
 Status BlockFile::write(std::span<const std::byte> data) {

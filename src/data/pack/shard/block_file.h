@@ -18,7 +18,7 @@ namespace stoker::data {
 class BlockFile final : public formats::ByteSink {
  public:
   /// Creates or truncates the file.
-  static Result<BlockFile> create(const Path& path);
+  static Result<BlockFile> create(const Path& path, formats::BlockHash hash);
 
   Status write(std::span<const std::byte> data) override;
   /// Writes the rest, syncs and closes. Nothing may be written after it.
@@ -29,13 +29,13 @@ class BlockFile final : public formats::ByteSink {
   const std::vector<Digest>& blocks() const { return blocks_; }
 
  private:
-  explicit BlockFile(File file);
+  BlockFile(File file, formats::BlockHash hash);
   Status flush();
   Status put(std::span<const std::byte> data);
 
   File file_;
   std::vector<std::byte> buffer_;
-  Sha256 hash_;  // of the block at hand
+  formats::BlockHasher hash_;  // of the block at hand
   std::uint64_t bytes_ = 0;
   std::vector<Digest> blocks_;
 };

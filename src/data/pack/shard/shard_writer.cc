@@ -280,7 +280,7 @@ class Writer {
 
 Result<ShardFacts> write_shard(const PackPlan& plan, const ShardSpec& spec, const Path& path,
                                const FileDone& done) {
-  OK_OR_RETURN(file, BlockFile::create(path));
+  OK_OR_RETURN(file, BlockFile::create(path, plan.options.hash));
   Writer writer(plan, spec, file, done);
   RETURN_IF_ERROR(writer.write_all());
   RETURN_IF_ERROR(file.finish());
