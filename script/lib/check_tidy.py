@@ -1,5 +1,6 @@
-"""clang-tidy over every source that the libcxx preset compiles. A source that was clean is not looked at again until
-it, a header of ours that it includes, or the list of checks changes."""
+"""clang-tidy over every source that the libcxx preset compiles. It reports what the compiler would: a room that does not
+compile with clang and libc++, or with a warning, fails here, so that nothing need be compiled again to know it. A source
+that was clean is not looked at again until it, a header of ours that it includes, or the list of checks changes."""
 
 import hashlib
 import json

@@ -1,5 +1,6 @@
 """script/lib/check_tidy.py: when a source must be looked at again."""
 
+import json
 from pathlib import Path
 
 import check_tidy
@@ -33,3 +34,23 @@ def test_a_change_elsewhere_does_not():
     before = key()
     Path("src/a/other.h").write_text("int changed;\n")
     assert key() == before
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("int none() { return missing; }", "use of undeclared identifier 'missing'"),
+        ("void idle() { int unused = 3; }", "unused variable 'unused'"),
+        ("int well() { return 3; }", ""),
+    ],
+)
+def test_what_does_not_compile_without_a_warning_is_found(code, told):
+    source = Path("src/a/main.cc")
+    source.write_text(code + "\n")
+    command = f"clang++-19 -std=c++20 -stdlib=libc++ -Wall -Werror -c {source.absolute()}"
+    entry = {"directory": str(Path.cwd()), "file": str(source.absolute()), "command": command}
+    Path("build").mkdir()
+    Path("build/compile_commands.json").write_text(json.dumps([entry]))
+    Path(".clang-tidy").write_text("Checks: '-*,modernize-use-override'\n")
+    found = check_tidy.tidy(source, Path("build"))
+    assert [told in finding.text for finding in found] == ([True] if told else [])
