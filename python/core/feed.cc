@@ -99,7 +99,7 @@ void Feed::close() {
   if (!loader_) return;
   if (::getpid() != pid_) {
     // A fork has copied this object, not its threads: joining them would wait for ever.
-    static_cast<void>(loader_.release());
+    static_cast<void>(new std::unique_ptr<data::Loader>(std::move(loader_)));
     static_cast<void>(new std::shared_ptr<formats::ShardSource>(source_));
     return;
   }

@@ -165,6 +165,46 @@ def test_the_arrays_are_the_loaders_memory_and_stay_valid(example_dataset):
     image += 1  # is ours to change
 
 
+def test_numpy_and_torch_see_the_same_memory_without_a_copy(example_dataset):
+    import torch
+
+    with cifar(example_dataset, tensors="dlpack") as loader:
+        image = next(iter(loader))["image"]
+    as_torch, as_numpy = torch.from_dlpack(image), numpy.from_dlpack(image)
+    assert as_torch.data_ptr() == as_numpy.ctypes.data == numpy.asarray(image).ctypes.data
+    as_torch[0, 0, 0, 0] = 5
+    assert as_numpy[0, 0, 0, 0] == memoryview(image)[0, 0, 0, 0] == 5
+
+
+def test_without_a_gpu_pinning_changes_nothing_and_a_device_is_where_batches_go(example_dataset):
+    import torch
+
+    options = {"tensors": "torch", "fields": ["image", "label"], "shuffle": False, "non_blocking": True}
+    with cifar(example_dataset, **options) as plain:
+        expected = next(iter(plain))
+    with cifar(example_dataset, device="cpu", pin_memory=not torch.cuda.is_available(), **options) as loader:
+        batch = next(iter(loader))
+    assert batch["image"].device.type == "cpu" and torch.equal(batch["image"], expected["image"])
+    with cifar(example_dataset, device="meta", **options) as loader:
+        assert next(iter(loader))["label"].device.type == "meta"
+
+
+@pytest.mark.needs("gpu")
+def test_batches_go_to_the_gpu_through_pinned_memory(example_dataset):
+    import torch
+
+    options = {"tensors": "torch", "fields": ["image", "label"], "shuffle": False}
+    with cifar(example_dataset, **options) as plain, cifar(example_dataset, pin_memory=True, **options) as pinned:
+        expected, batch = next(iter(plain)), next(iter(pinned))
+        assert batch["image"].is_pinned() and torch.equal(batch["image"], expected["image"])
+    with cifar(example_dataset, device="cuda", pin_memory=True, non_blocking=True, **options) as loader:
+        batches = [{name: value.clone() for name, value in batch.items()} for batch in loader]
+    with cifar(example_dataset, **options) as plain:
+        for there, here in zip(batches, plain, strict=True):
+            assert there["image"].is_cuda and torch.equal(there["image"].cpu(), here["image"])
+            assert torch.equal(there["label"].cpu(), here["label"])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "uint8"])
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_element_types_and_layouts(example_dataset, dtype, channels_last):
