@@ -9,12 +9,39 @@ Array array(T* data, std::size_t size, nb::handle owner) {
   return Array(data, {size}, owner, {}, nb::dtype<T>());
 }
 
+nb::dlpack::dtype_code code_of(DType type) {
+  switch (type) {
+    case DType::boolean:
+      return nb::dlpack::dtype_code::Bool;
+    case DType::u8:
+    case DType::u16:
+    case DType::u32:
+    case DType::u64:
+      return nb::dlpack::dtype_code::UInt;
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+      return nb::dlpack::dtype_code::Int;
+    case DType::bf16:
+      return nb::dlpack::dtype_code::Bfloat;
+    case DType::f16:
+    case DType::f32:
+    case DType::f64:
+      break;
+  }
+  return nb::dlpack::dtype_code::Float;
+}
+
 nb::dlpack::dtype dtype_of(DType type) {
   const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
-  const auto code = type == DType::u8     ? nb::dlpack::dtype_code::UInt
-                    : type == DType::bf16 ? nb::dlpack::dtype_code::Bfloat
-                                          : nb::dlpack::dtype_code::Float;
-  return {static_cast<std::uint8_t>(code), bits, 1};
+  return {static_cast<std::uint8_t>(code_of(type)), bits, 1};
+}
+
+nb::str text(std::string_view bytes, const char* errors) {
+  PyObject* decoded = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), errors);
+  if (!decoded) throw nb::python_error();
+  return nb::steal<nb::str>(decoded);
 }
 
 }  // namespace
@@ -47,11 +74,18 @@ nb::list Batch::key() const {
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const std::string_view key = source_->samples().key(samples[i]);
     // As Python gives names of files that are not UTF-8.
-    PyObject* text = PyUnicode_DecodeUTF8(key.data(), static_cast<Py_ssize_t>(key.size()), "surrogateescape");
-    if (!text) throw nb::python_error();
-    PyList_SET_ITEM(keys.ptr(), static_cast<Py_ssize_t>(i), text);
+    PyList_SET_ITEM(keys.ptr(), static_cast<Py_ssize_t>(i), text(key, "surrogateescape").release().ptr());
   }
   return keys;
+}
+
+nb::object Batch::column(nb::handle self, std::size_t i) {
+  if (i >= kinds_.size()) throw nb::index_error();
+  if (kinds_[i] == data::FieldKind::number) return nb::cast(array(batch_.numbers(i).data(), count(), self));
+  if (kinds_[i] == data::FieldKind::integer) return nb::cast(array(batch_.integers(i).data(), count(), self));
+  nb::list texts;
+  for (const std::string& value : batch_.texts(i)) texts.append(text(value, "replace"));
+  return texts;
 }
 
 }  // namespace stoker::python

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <vector>
 
 #include "data/loader.h"
 #include "format/shard_source.h"
@@ -16,9 +17,9 @@ using Array = nanobind::ndarray<nanobind::array_api>;
 
 class Batch {
  public:
-  /// `source` keeps the keys.
-  Batch(data::Batch batch, std::shared_ptr<formats::ShardSource> source)
-      : batch_(std::move(batch)), source_(std::move(source)) {}
+  /// `source` keeps the keys; `kinds` are those of LoaderOptions::fields.
+  Batch(data::Batch batch, std::shared_ptr<formats::ShardSource> source, std::vector<data::FieldKind> kinds)
+      : batch_(std::move(batch)), source_(std::move(source)), kinds_(std::move(kinds)) {}
 
   std::size_t count() const { return batch_.count(); }
   // Arrays whose owner is `self`, this batch's Python object.
@@ -28,10 +29,13 @@ class Batch {
   Array label(nanobind::handle self);
   Array index(nanobind::handle self);
   nanobind::list key() const;
+  /// The values of LoaderOptions::fields[i]: an array, or a list of str.
+  nanobind::object column(nanobind::handle self, std::size_t i);
 
  private:
   data::Batch batch_;
   std::shared_ptr<formats::ShardSource> source_;  // shared with the feed, which may be gone before
+  std::vector<data::FieldKind> kinds_;
 };
 
 }  // namespace stoker::python

@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "core/errors.h"
 #include "core/recipes.h"
+#include "data/mixed_source.h"
 
 namespace stoker::python {
 namespace nb = nanobind;
@@ -20,11 +21,52 @@ T take(Result<T> result) {
   return std::move(result).value();
 }
 
-Result<std::unique_ptr<formats::LocalShardSource>> open_split(const FeedOptions& options) {
-  if (options.split) return formats::LocalShardSource::open(options.path, *options.split);
-  OK_OR_RETURN(manifest, formats::read_manifest(options.path));
+Result<std::unique_ptr<formats::LocalShardSource>> open_split(const std::string& path,
+                                                              const std::optional<std::string>& split) {
+  if (split) return formats::LocalShardSource::open(path, *split);
+  OK_OR_RETURN(manifest, formats::read_manifest(path));
   const bool has_one = manifest.splits.size() == 1;
-  return formats::LocalShardSource::open(options.path, has_one ? "" : "train");
+  return formats::LocalShardSource::open(path, has_one ? "" : "train");
+}
+
+// Several datasets, and what they are read as.
+struct Mixed {
+  std::vector<std::unique_ptr<formats::LocalShardSource>> parts;
+  std::unique_ptr<data::MixedSource> whole;
+};
+
+Result<std::shared_ptr<formats::ShardSource>> open_source(const FeedOptions& options,
+                                                          data::LoaderOptions& o) {
+  if (options.paths.size() == 1) {
+    OK_OR_RETURN(source, open_split(options.paths[0], options.split));
+    if (!options.weights.empty()) {
+      OK_OR_RETURN(weights, data::WeightTable::create(options.weights));
+      o.weights = std::make_shared<const data::WeightTable>(std::move(weights));
+      o.shuffle = data::Shuffle::weighted;
+    }
+    return std::shared_ptr<formats::ShardSource>(std::move(source));
+  }
+  auto mixed = std::make_shared<Mixed>();
+  std::vector<const formats::ShardSource*> sources;
+  for (const std::string& path : options.paths) {
+    OK_OR_RETURN(part, open_split(path, options.split));
+    sources.push_back(part.get());
+    mixed->parts.push_back(std::move(part));
+  }
+  OK_OR_RETURN(whole, data::MixedSource::create(sources));
+  if (!options.weights.empty()) {
+    OK_OR_RETURN(parts, whole->parts(options.weights));
+    o.mixture = std::move(parts);
+    o.shuffle = data::Shuffle::mixed;
+  }
+  mixed->whole = std::move(whole);
+  return std::shared_ptr<formats::ShardSource>(mixed, mixed->whole.get());
+}
+
+data::Shuffle shuffle_named(const std::string& name) {
+  if (name == "none") return data::Shuffle::none;
+  if (name == "full") return data::Shuffle::full;
+  return name == "by_shard" ? data::Shuffle::by_shard : data::Shuffle::every_epoch;
 }
 
 data::Remainder remainder_named(const std::string& name) {
@@ -35,7 +77,8 @@ data::Remainder remainder_named(const std::string& name) {
 data::LoaderOptions loader_options(const FeedOptions& o) {
   data::LoaderOptions options;
   options.seed = o.seed;
-  options.shuffle = o.shuffle ? data::Shuffle::every_epoch : data::Shuffle::none;
+  options.shuffle = shuffle_named(o.shuffle);
+  options.window = o.window;
   options.rank = {Rank{o.rank}, WorldSize{o.world}, remainder_named(o.remainder)};
   options.batch = o.batch;
   options.last_batch = o.drops_last ? data::LastBatch::drop : data::LastBatch::keep;
@@ -43,9 +86,8 @@ data::LoaderOptions loader_options(const FeedOptions& o) {
   options.faults = o.skips ? data::Faults::skip : data::Faults::stop;
   options.most_faults = o.most_faults;
   options.cache = {o.cache};
-  if (o.transform.is_none()) {
-    options.content = data::Content::bytes;
-  } else {
+  read_content(o.content, options);
+  if (options.content == data::Content::images) {
     options.transform = {operations_of(o.transform), element_of(o.element), o.layout};
   }
   return options;
@@ -75,24 +117,27 @@ data::OrderState state_of(const State& state) {
 Feed::Feed(const FeedOptions& options, const std::optional<State>& resume) : pid_(::getpid()) {
   data::LoaderOptions o = loader_options(options);
   nb::gil_scoped_release released;
-  const auto opened = [&]() -> Status {
-    OK_OR_RETURN(source, open_split(options));
-    source_ = std::move(source);
-    const data::Machine machine = data::this_machine("/", current_environment());
-    OK_OR_RETURN(feeding, feeding_of(*source_, o));
-    advice_ = data::advise(machine, feeding, options.wanted);
-    o.threads = advice_.threads;
-    o.prefetch = advice_.prefetch;
-    o.resident = advice_.resident;
-    const std::optional<data::OrderState> from =
-        resume ? std::optional<data::OrderState>(state_of(*resume)) : std::nullopt;
-    OK_OR_RETURN(loader, data::Loader::open(*source_, o, from));
-    loader_ = std::move(loader);
-    return Status();
-  }();
+  const Status opened = open(options, o, resume);
   if (opened.ok()) return;
   nb::gil_scoped_acquire acquired;
   raise(opened);
+}
+
+Status Feed::open(const FeedOptions& options, data::LoaderOptions& o, const std::optional<State>& resume) {
+  OK_OR_RETURN(source, open_source(options, o));
+  source_ = std::move(source);
+  const data::Machine machine = data::this_machine("/", current_environment());
+  OK_OR_RETURN(feeding, feeding_of(*source_, o));
+  advice_ = data::advise(machine, feeding, options.wanted);
+  o.threads = advice_.threads;
+  o.prefetch = advice_.prefetch;
+  o.resident = advice_.resident;
+  for (const data::Field& field : o.fields) kinds_.push_back(field.kind);
+  const std::optional<data::OrderState> from =
+      resume ? std::optional<data::OrderState>(state_of(*resume)) : std::nullopt;
+  OK_OR_RETURN(loader, data::Loader::open(*source_, o, from));
+  loader_ = std::move(loader);
+  return Status();
 }
 
 void Feed::close() {
@@ -134,7 +179,7 @@ nb::object Feed::next(double timeout_s) {
     }();
     if (next.ok()) {
       if (!*next) return nb::none();
-      return nb::cast(new Batch(std::move(**next), source_), nb::rv_policy::take_ownership);
+      return nb::cast(new Batch(std::move(**next), source_, kinds_), nb::rv_policy::take_ownership);
     }
     if (next.error().code() != Code::timeout || deadline.passed()) raise(next.error());
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

@@ -21,13 +21,16 @@ using State = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint6
 
 /// What loader.py has made of the arguments of stoker.Loader.
 struct FeedOptions {
-  std::string path;
+  std::vector<std::string> paths;    ///< of more than one: what `weights` mixes
   std::optional<std::string> split;  ///< none: the only one, else "train"
-  nanobind::object transform;        ///< as recipes.h reads it, or None for stored bytes
+  nanobind::object transform;        ///< as recipes.h reads it, or None
+  nanobind::object content;          ///< as recipes.h reads it
   std::string element;               ///< "float32", ...
   data::Layout layout = data::Layout::nchw;
   std::uint64_t seed = 0;
-  bool shuffle = true;
+  std::string shuffle;  ///< "none", "every_epoch", "full" or "by_shard"
+  std::uint32_t window = 16;
+  std::vector<double> weights;  ///< of samples, or of datasets
   std::uint32_t batch = 1;
   bool drops_last = false;
   int rank = 0;
@@ -72,11 +75,13 @@ class Feed {
 
  private:
   data::Loader& loader();
+  Status open(const FeedOptions& options, data::LoaderOptions& o, const std::optional<State>& resume);
 
   const int pid_;
   std::shared_ptr<formats::ShardSource> source_;  // shared with the batches, for their keys
   data::Advice advice_;
-  std::mutex mutex_;  // taken without the GIL; guards the calls of loader_
+  std::vector<data::FieldKind> kinds_;  // of the batches' columns
+  std::mutex mutex_;                    // taken without the GIL; guards the calls of loader_
   std::unique_ptr<data::Loader> loader_;
 };
 

@@ -26,14 +26,17 @@ std::optional<T> optional_of(const nb::dict& dict, const char* name) {
 // From the keywords that loader.py gives.
 FeedOptions options_of(const nb::dict& dict) {
   FeedOptions options;
-  options.path = nb::cast<std::string>(dict["path"]);
+  options.paths = nb::cast<std::vector<std::string>>(dict["paths"]);
   options.split = optional_of<std::string>(dict, "split");
   options.transform = dict["transform"];
+  options.content = dict["content"];
   options.element = nb::cast<std::string>(dict["dtype"]);
   const bool is_last = nb::cast<bool>(dict["channels_last"]);
   options.layout = is_last ? stoker::data::Layout::nhwc : stoker::data::Layout::nchw;
   options.seed = nb::cast<std::uint64_t>(dict["seed"]);
-  options.shuffle = nb::cast<bool>(dict["shuffle"]);
+  options.shuffle = nb::cast<std::string>(dict["shuffle"]);
+  options.window = nb::cast<std::uint32_t>(dict["window"]);
+  options.weights = nb::cast<std::vector<double>>(dict["weights"]);
   options.batch = nb::cast<std::uint32_t>(dict["batch_size"]);
   options.drops_last = nb::cast<bool>(dict["drop_last"]);
   options.rank = nb::cast<int>(dict["rank"]);
@@ -64,7 +67,10 @@ void define_batch(nb::module_& m) {
       .def_prop_ro("offset", &array_of<&Batch::offsets>)
       .def_prop_ro("label", &array_of<&Batch::label>)
       .def_prop_ro("index", &array_of<&Batch::index>)
-      .def_prop_ro("key", &Batch::key);
+      .def_prop_ro("key", &Batch::key)
+      .def(
+          "column", [](nb::handle self, std::size_t i) { return nb::cast<Batch&>(self).column(self, i); },
+          nb::arg("number"));
 }
 
 void define_feed(nb::module_& m) {

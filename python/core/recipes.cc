@@ -33,6 +33,19 @@ data::Operation operation_of(nb::handle value) {
   return operation;
 }
 
+// By numpy's names.
+DType number_type(const std::string& name) {
+  static constexpr std::pair<std::string_view, DType> kTypes[] = {
+      {"bool", DType::boolean}, {"uint8", DType::u8},    {"int8", DType::i8},       {"int16", DType::i16},
+      {"uint16", DType::u16},   {"float16", DType::f16}, {"bfloat16", DType::bf16}, {"int32", DType::i32},
+      {"uint32", DType::u32},   {"float32", DType::f32}, {"float64", DType::f64},   {"int64", DType::i64},
+      {"uint64", DType::u64}};
+  for (const auto& [known, type] : kTypes) {
+    if (name == known) return type;
+  }
+  raise(invalid("loader: '{}' is no type of numbers (float32, int64, ...)", printable(name)));
+}
+
 }  // namespace
 
 std::vector<data::Operation> operations_of(nb::handle value) {
@@ -45,6 +58,31 @@ std::vector<data::Operation> operations_of(nb::handle value) {
   std::vector<data::Operation> operations;
   for (const nb::handle operation : value) operations.push_back(operation_of(operation));
   return operations;
+}
+
+void read_content(nb::handle value, data::LoaderOptions& options) {
+  const auto given = nb::cast<nb::dict>(value);
+  const auto kind = nb::cast<std::string>(given["kind"]);
+  options.content = kind == "images"   ? data::Content::images
+                    : kind == "bytes"  ? data::Content::bytes
+                    : kind == "arrays" ? data::Content::arrays
+                                       : data::Content::tokens;
+  options.component = nb::cast<std::string>(given["component"]);
+  if (const nb::object array = given["array"]; !array.is_none()) {
+    options.array = data::ArrayForm{number_type(nb::cast<std::string>(array[0])), nb::cast<Shape>(array[1])};
+  }
+  if (const nb::object tokens = given["tokens"]; !tokens.is_none()) {
+    options.tokens = {nb::cast<std::uint32_t>(tokens["length"]), nb::cast<std::uint32_t>(tokens["ahead"]),
+                      number_type(nb::cast<std::string>(tokens["stored"])),
+                      number_type(nb::cast<std::string>(tokens["dtype"]))};
+  }
+  for (const nb::handle column : nb::cast<nb::list>(given["columns"])) {
+    const auto type = nb::cast<std::string>(column[2]);
+    options.fields.push_back({nb::cast<std::string>(column[0]), nb::cast<std::string>(column[1]),
+                              type == "float" ? data::FieldKind::number
+                              : type == "int" ? data::FieldKind::integer
+                                              : data::FieldKind::text});
+  }
 }
 
 DType element_of(const std::string& name) {

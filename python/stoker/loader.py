@@ -9,14 +9,12 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from stoker import _core, arrays
+from stoker import _core, arrays, contents
 from stoker.errors import InvalidError
 
 Batch = dict[str, Any]
-# A recipe's name, or operations by torchvision's names: "RandomHorizontalFlip", ("Resize", {"size": 256}).
-Transform = str | Sequence[str | tuple[str, Mapping[str, Any]]]
+Path = str | os.PathLike[str]
 
-_FIELDS = ("image", "label", "key", "index", "data", "offset")
 # Loaders whose threads run. At the interpreter's end they must stop before the libraries they use are torn down.
 _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 
@@ -64,7 +62,8 @@ class Loader:
     """Iterating over it gives one epoch of batches; iterating again the next epoch, in another order.
 
     A batch is a dict: `image` (float32, N x 3 x H x W), `label` (int64) and `key` (a list of str), or what `fields`
-    names. The arrays are torch tensors if torch has been imported, else numpy's, and lie in the loader's own memory,
+    names; with `array`, `tokens` or transform=None other things than images, with `columns` also values out of the
+    samples' JSON or CSV. Several paths are one dataset, in shares that `weights` gives. The arrays are torch tensors if torch has been imported, else numpy's, and lie in the loader's own memory,
     which is used again once the last of them is gone.
 
     The order of samples depends on (seed, epoch) alone, what a transform does to a sample on (seed, epoch, sample): not on
@@ -76,17 +75,23 @@ class Loader:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: Path | Sequence[Path],
         batch_size: int = 64,
-        shuffle: bool = True,
-        transform: "Transform | None" = "imagenet-train",
+        shuffle: "bool | Literal['full', 'by_shard']" = True,
+        transform: "contents.Transform | None" = "imagenet-train",
         num_workers: int | Literal["auto"] = "auto",
         *,
         split: str | None = None,
         dtype: Literal["float32", "float16", "bfloat16", "uint8"] = "float32",
         channels_last: bool = False,
-        fields: tuple[str, ...] | list[str] | None = None,
+        fields: Sequence[str] | None = None,
         tensors: arrays.Kind = "auto",
+        component: str = "",
+        array: "bool | tuple[str, Sequence[int]]" = False,
+        tokens: "int | Mapping[str, Any] | None" = None,
+        columns: "Mapping[str, contents.Column] | None" = None,
+        weights: Sequence[float] | None = None,
+        window: int = 16,
         seed: int = 0,
         drop_last: bool = False,
         rank: int | None = None,
@@ -113,7 +118,10 @@ class Loader:
         if (pin_memory or device is not None) and tensors not in ("auto", "torch"):
             raise InvalidError(f"loader: pin_memory and device need torch tensors (tensors='{tensors}')")
         # Also what is pickled: the loader of another process has the same rank.
-        self._arguments = arguments | {"path": os.fspath(path), "rank": rank, "world_size": world_size}
+        paths = [os.fspath(one) for one in ([path] if isinstance(path, (str, os.PathLike)) else path)]
+        if not paths:
+            raise InvalidError("loader: path: no dataset")
+        self._arguments = arguments | {"path": paths, "rank": rank, "world_size": world_size}
         self.batch_size = _positive("batch_size", batch_size)
         self.drop_last = drop_last
         self.num_workers = num_workers
@@ -123,14 +131,18 @@ class Loader:
         prefetch = None
         if prefetch_factor is not None:
             prefetch = _positive("prefetch_factor", prefetch_factor) * (threads or 1)
-        self._options = {
-            "path": os.fspath(path),
+        content = contents.content(transform, component, array, tokens, columns)
+        self._options: dict[str, Any] = {
+            "paths": paths,
+            "content": content,
             "split": split,
             "transform": transform,
             "dtype": dtype,
             "channels_last": channels_last,
             "seed": seed,
-            "shuffle": shuffle,
+            "shuffle": contents.shuffle(shuffle),
+            "window": _positive("window", window),
+            "weights": [] if weights is None else [float(weight) for weight in weights],
             "batch_size": batch_size,
             "drop_last": drop_last,
             "rank": rank,
@@ -144,7 +156,8 @@ class Loader:
             "most_skipped": max_skipped,
             "cache": cache,
         }
-        self._fields = self._checked_fields(fields, transform)
+        self._columns = list(columns or {})
+        self._fields = contents.fields(fields, content["kind"], self._columns)
         self._tensors: arrays.Kind = tensors
         self._device, self._non_blocking = device, non_blocking
         self._timeout, self._persistent = timeout, persistent_workers
@@ -153,18 +166,6 @@ class Loader:
         self._opened_at, self._first_batch_s = time.perf_counter(), 0.0
         self._feed = _core.Feed(self._options)
         _open_loaders.add(self)
-
-    @staticmethod
-    def _checked_fields(fields: tuple[str, ...] | list[str] | None, transform: Transform | None) -> tuple[str, ...]:
-        content = ("image",) if transform is not None else ("data", "offset")
-        chosen = tuple(fields) if fields is not None else (*content, "label", "key")
-        for name in chosen:
-            if name not in _FIELDS:
-                raise InvalidError(f"loader: fields: unknown field '{name}' (one of: {', '.join(_FIELDS)})")
-            if name in ("image", "data", "offset") and name not in content:
-                wanted = "a transform" if name == "image" else "transform=None"
-                raise InvalidError(f"loader: fields: '{name}' needs {wanted}")
-        return chosen
 
     def __iter__(self) -> Iterator[Batch]:
         """This epoch's batches from where the state stands; after an epoch that was left early, those of the next. Which
@@ -201,15 +202,20 @@ class Loader:
 
     def _finisher(self) -> Callable[[Any], Batch]:
         """What turns the C++ batch into the dict that is handed out."""
-        fields = [name for name in self._fields if name != "key"]
-        has_key = "key" in self._fields
         if self._device is not None or self.pin_memory:
             convert = self._to_device(arrays.converter("torch"))
         else:
             convert = arrays.converter(self._tensors)
+        rows = [(name, "image" if name in ("array", "tokens") else name) for name in self._fields]
+        rows = [(name, attribute) for name, attribute in rows if name != "key" and name not in self._columns]
+        columns = [(name, number) for number, name in enumerate(self._columns) if name in self._fields]
+        has_key = "key" in self._fields
 
         def finish(batch: Any) -> Batch:
-            made = {name: convert(getattr(batch, name)) for name in fields}
+            made = {name: convert(getattr(batch, attribute)) for name, attribute in rows}
+            for name, number in columns:
+                column = batch.column(number)
+                made[name] = column if isinstance(column, list) else convert(column)
             if has_key:
                 made["key"] = batch.key
             return made
@@ -374,7 +380,8 @@ class Loader:
     def __repr__(self) -> str:
         o = self._options
         rank = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""
-        return f"stoker.Loader({o['path']!r}, split {self._feed.split}, batch_size={self.batch_size}{rank})"
+        path = ", ".join(map(repr, o["paths"]))
+        return f"stoker.Loader({path}, split {self._feed.split}, batch_size={self.batch_size}{rank})"
 
 
 def _remade(arguments: dict[str, Any], state: dict[str, Any]) -> Loader:

@@ -296,7 +296,7 @@ def test_a_closed_loader_starts_again_where_it_was(example_dataset):
         ),
         (
             {"fields": ["images"]},
-            "loader: fields: unknown field 'images' (one of: image, label, key, index, data, offset)",
+            "loader: fields: unknown field 'images' (one of: image, label, key, index)",
         ),
         ({"fields": ["data"]}, "loader: fields: 'data' needs transform=None"),
         ({"batch_size": 0}, "loader: batch_size: 0 is not at least 1"),

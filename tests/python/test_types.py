@@ -29,7 +29,7 @@ def mypy(*arguments, folder):
 
 @pytest.mark.timeout(600)
 def test_the_modules_own_code_is_as_its_hints_say():
-    assert mypy("--package", "stoker", folder=REPOSITORY).startswith("Success: no issues found in 10 source files")
+    assert mypy("--package", "stoker", folder=REPOSITORY).startswith("Success: no issues found in ")
 
 
 @pytest.mark.timeout(600)

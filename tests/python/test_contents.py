@@ -1,0 +1,140 @@
+"""stoker.Loader over other things than images, in other orders, and over several datasets."""
+
+import io
+import json
+import tarfile
+
+import numpy
+import pytest
+import stoker as stoker_module
+
+
+def packed(stoker, folder, files):
+    """A dataset of these (name, bytes), in a tar shard as webdataset has them."""
+    tar = folder / "shards/train-000000.tar"
+    tar.parent.mkdir()
+    with tarfile.open(tar, "w") as archive:
+        for name, content in files:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    stoker("data", "index", tar.parent, code=0)
+    return tar.parent
+
+
+def npy(array):
+    file = io.BytesIO()
+    numpy.save(file, array)
+    return file.getvalue()
+
+
+@pytest.fixture
+def measurements(stoker, tmp_path):
+    """100 samples: a 2 x 3 array of i, and JSON with numbers and a caption."""
+
+    def of(i):
+        about = {"age": i / 2, "count": i, "camera": {"height": 10 * i}, "caption": f"sample {i} é"}
+        array = numpy.full((2, 3), i, dtype=numpy.int32)
+        return [(f"s{i:03}.json", json.dumps(about).encode()), (f"s{i:03}.npy", npy(array))]
+
+    return packed(stoker, tmp_path, [file for i in range(100) for file in of(i)])
+
+
+def loader(path, **options):
+    return stoker_module.Loader(path, **({"tensors": "numpy", "batch_size": 8} | options))
+
+
+def test_arrays_and_columns_come_with_their_samples(measurements):
+    columns = {"age": float, "count": int, "tall": ("json", "camera.height", int), "caption": str}
+    with loader(measurements, array=True, columns=columns) as it:
+        seen = []
+        for batch in it:
+            assert set(batch) == {"array", "label", "key", "age", "count", "tall", "caption"}
+            assert batch["array"].shape == (len(batch["key"]), 2, 3) and batch["array"].dtype == numpy.int32
+            for n, key in enumerate(batch["key"]):
+                i = int(key[-3:])
+                assert (batch["array"][n] == i).all() and batch["age"][n] == i / 2 and batch["count"][n] == i
+                assert batch["tall"][n] == 10 * i and batch["caption"][n] == f"sample {i} é"
+                seen.append(i)
+    assert sorted(seen) == list(range(100))
+
+
+def test_stored_bytes_of_a_named_file(measurements):
+    with loader(measurements, transform=None, component="json", shuffle=False) as it:
+        batch = next(iter(it))
+    parts = [batch["data"][a:b].tobytes() for a, b in zip(batch["offset"], batch["offset"][1:], strict=False)]
+    assert [json.loads(part)["count"] for part in parts] == list(range(8))
+
+
+def test_tokens_are_cut_into_sequences_with_what_comes_next(stoker, tmp_path):
+    tokens = numpy.arange(1000, dtype=numpy.uint16)
+    documents = [(f"d{i}.bin", part.tobytes()) for i, part in enumerate(numpy.split(tokens, [7, 300, 301, 820]))]
+    dataset = packed(stoker, tmp_path, documents)
+    with loader(dataset, tokens=64, component="bin", shuffle=False) as it:
+        rows = numpy.concatenate([batch["tokens"] for batch in it])
+    assert rows.shape == (15, 65) and rows.dtype == numpy.int64
+    assert (rows == numpy.arange(15)[:, None] * 64 + numpy.arange(65)).all()
+    with loader(dataset, tokens={"length": 100, "ahead": 0, "dtype": "int32"}, component="bin") as it:
+        rows = numpy.concatenate([batch["tokens"] for batch in it])
+    assert sorted(rows[:, 0]) == list(range(0, 1000, 100)) and rows.dtype == numpy.int32
+
+
+@pytest.mark.parametrize("shuffle", ["full", "by_shard"])
+def test_other_shuffles_give_every_sample_once_and_resume(example_dataset, shuffle):
+    def indices(it):
+        return [int(i) for batch in it for i in batch["index"]]
+
+    options = {"shuffle": shuffle, "window": 2, "fields": ["index"], "transform": "cifar-eval"}
+    with loader(example_dataset, **options) as it:
+        first, second = indices(it), indices(it)
+        assert sorted(first) == sorted(second) == list(range(5000)) and first != second
+    with loader(example_dataset, **options) as it:
+        batches = iter(it)
+        begun = [int(i) for _ in range(9) for i in next(batches)["index"]]
+        state = it.state_dict()
+    with loader(example_dataset, **options) as resumed:
+        resumed.load_state_dict(state)
+        assert begun + indices(resumed) == first
+
+
+def test_weights_of_samples_say_how_often_each_comes(example_dataset):
+    weights = [0.0] * 5000
+    weights[7], weights[4321] = 1.0, 3.0
+    with loader(example_dataset, weights=weights, fields=["index"], transform="cifar-eval") as it:
+        drawn = numpy.concatenate([batch["index"].copy() for batch in it])
+    assert len(drawn) == 5000 and set(drawn) == {7, 4321}
+    assert 0.70 < (drawn == 4321).mean() < 0.80
+
+
+def test_several_datasets_are_mixed_in_fixed_shares(example_dataset, stoker, example_images, tmp_path):
+    other = tmp_path / "other"
+    stoker("data", "pack", example_images, other, "--order", "source", code=0)
+    with loader([example_dataset, other], weights=[3, 1], fields=["index"], transform="cifar-eval") as it:
+        assert it.samples == 10000
+        drawn = numpy.concatenate([batch["index"].copy() for batch in it])
+    assert abs((drawn < 5000).mean() - 0.75) < 0.01
+    with pytest.raises(stoker_module.InvalidError):
+        loader([example_dataset, other], weights=[1, 2, 3], transform="cifar-eval")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"shuffle": "some"}, "loader: shuffle: unknown value 'some' (one of: True, False, full, by_shard)"),
+        ({"array": True, "tokens": 5}, "loader: array and tokens: a batch holds one of them"),
+        ({"tokens": {"size": 5}}, "loader: tokens: unknown key 'size' (one of: length, ahead, stored, dtype)"),
+        (
+            {"columns": {"age": bytes}},
+            "loader: columns: 'age' is <class 'bytes'>, expected float, int, str, or (file, name, one of these)",
+        ),
+        ({"array": ("float31", (2, 3))}, "loader: 'float31' is no type of numbers (float32, int64, ...)"),
+        ({"fields": ["tokens"]}, "loader: fields: 'tokens' needs tokens="),
+        ({"window": 0}, "loader: window: 0 is not at least 1"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(example_dataset, options, text):
+    with pytest.raises(stoker_module.InvalidError) as refusal:
+        loader(example_dataset, **options)
+    assert str(refusal.value) == text
+    with pytest.raises(stoker_module.InvalidError, match="no dataset"):
+        loader([])
