@@ -17,6 +17,7 @@ from pathlib import Path
 
 import needs
 import pytest
+import remains
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")
@@ -173,7 +174,10 @@ def start_lab(name: str, *options: str) -> Lab:
 
 
 def stop_lab(name: str) -> None:
+    """`stoker lab down`, after which nothing of it may be left, whatever the tests did to it."""
     subprocess.run([BIN / "stoker", "lab", "down", "--name", name], check=True, capture_output=True, timeout=60)
+    if left := remains.look(labs_folder() / name):
+        pytest.fail(f"{name}: left after lab down: {left}")
 
 
 @pytest.fixture(scope="session")

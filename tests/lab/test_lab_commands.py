@@ -135,7 +135,7 @@ def test_two_pinned_nodes_are_faster_than_one(odd_lab):
         said = odd_lab.run("srun", *where, "-n2", "python3", "-c", WORK, here).out
         return max(float(line) for line in said.splitlines())
 
-    on_one, on_two = (min(slowest(*where) for _ in range(3)) for where in (["-N1"], ["-N2"]))
+    on_one, on_two = (min(slowest(*where) for _ in range(2)) for where in (["-N1"], ["-N2"]))
     assert on_two < 0.75 * on_one
 
 
@@ -295,6 +295,7 @@ def test_a_daemon_that_ends_at_its_start_is_named_with_its_last_words(labs):
         assert not folder.exists()
 
 
+@in_mode("processes")
 def test_down_is_quick_although_jobs_ignore_signals(labs):
     folder = labs.folder("q")
     labs("up", "--name", folder.name, "--nodes", "2", code=0)

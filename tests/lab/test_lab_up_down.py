@@ -49,12 +49,6 @@ def test_up_with_jobs_and_down_leaves_nothing(labs):
     assert not folder.parent.exists()
 
 
-@pytest.mark.needs("slurmdbd")
-@pytest.mark.parametrize("labs", [pytest.param("user", marks=pytest.mark.needs("root"))], indirect=True)
-def test_a_lab_with_accounting_leaves_nothing(labs):
-    come_and_go_with_accounting(labs)
-
-
 def come_and_go_with_accounting(labs: Labs) -> None:
     folder = labs.folder("m")
     two_nodes(labs, folder.name, "--accounting")
