@@ -1,6 +1,7 @@
 """What the benches of the Python module share: the module's path, CIFAR-10 packed, and programs run in turns."""
 
 import os
+import statistics
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -43,12 +44,13 @@ class Program:
     LOOP = """
 import time
 for _ in sys.stdin:
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     samples = epoch()
-    print("rate", samples / (time.perf_counter() - started), flush=True)
+    print("rate", samples / (time.perf_counter() - started), samples / (time.process_time() - cpu), flush=True)
 """
 
     def __init__(self, code: str, *arguments: object) -> None:
+        self.rates_per_cpu_s: list[float] = []  # what its own threads cost: steadier than the clock on a shared machine
         command = [str(PYTHON), "-c", "import sys\n" + code + self.LOOP, *map(str, arguments)]
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
@@ -61,6 +63,7 @@ for _ in sys.stdin:
         self._process.stdin.flush()
         for line in self._process.stdout:
             if line.startswith("rate "):
+                self.rates_per_cpu_s.append(float(line.split()[2]))
                 return float(line.split()[1])
         self._errors.seek(0)
         raise SystemExit(f"a program ended with {self._process.wait()}: {self._errors.read()[-2000:]}")
@@ -71,9 +74,12 @@ for _ in sys.stdin:
 
 
 def beside(theirs: Program, ours: Program, pairs: int) -> list[tuple[float, float]]:
-    """Both programs' rates in turns."""
+    """Both programs' rates in turns; says what they are per CPU second, of which worker processes' are not known."""
     try:
-        return in_turns(theirs.rate, ours.rate, pairs)
+        found = in_turns(theirs.rate, ours.rate, pairs)
+        per_cpu_s = [statistics.median(program.rates_per_cpu_s[1:]) for program in (ours, theirs)]
+        print("       per CPU second of the program itself: ours {:.0f}, theirs {:.0f}".format(*per_cpu_s))
+        return found
     finally:
         theirs.close()
         ours.close()

@@ -3,18 +3,15 @@
 import atexit
 import contextlib
 import os
-import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from stoker import _core, arrays, contents
+from stoker import _core, arrays, contents, options
 from stoker.errors import InvalidError
 
 Batch = dict[str, Any]
-Path = str | os.PathLike[str]
-
 # Loaders whose threads run. At the interpreter's end they must stop before the libraries they use are torn down.
 _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 
@@ -23,39 +20,6 @@ _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 def _close_all() -> None:
     for loader in list(_open_loaders):
         loader.close()
-
-
-def rank_and_world_size(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """What is given; else RANK and WORLD_SIZE, which `stoker run`, torchrun and others set; else those of
-    torch.distributed where it has been initialised; else 0 of 1."""
-    if (rank is None) != (world_size is None):
-        raise InvalidError("loader: rank and world_size: give both or none")
-    if rank is not None and world_size is not None:
-        return rank, world_size
-    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        try:
-            return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        except ValueError:
-            said = f"RANK={os.environ['RANK']}, WORLD_SIZE={os.environ['WORLD_SIZE']}"
-            raise InvalidError(f"loader: not numbers ({said})") from None
-    distributed = getattr(sys.modules.get("torch"), "distributed", None)
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return 0, 1
-
-
-def _positive(name: str, value: int) -> int:
-    if value < 1:
-        raise InvalidError(f"loader: {name}: {value} is not at least 1")
-    return value
-
-
-def _threads(num_workers: int | Literal["auto"]) -> int | None:
-    if num_workers == "auto":
-        return None
-    if not isinstance(num_workers, int) or num_workers < 0:
-        raise InvalidError(f"loader: num_workers: '{num_workers}' is neither a number nor 'auto'")
-    return max(1, num_workers)
 
 
 class Loader:
@@ -75,7 +39,7 @@ class Loader:
 
     def __init__(
         self,
-        path: Path | Sequence[Path],
+        path: options.Path | Sequence[options.Path],
         batch_size: int = 64,
         shuffle: "bool | Literal['full', 'by_shard']" = True,
         transform: "contents.Transform | None" = "imagenet-train",
@@ -110,54 +74,17 @@ class Loader:
         resident: int | None = None,
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        rank, world_size = rank_and_world_size(rank, world_size)
-        if errors not in ("raise", "skip"):
-            raise InvalidError(f"loader: errors: unknown value '{errors}' (one of: raise, skip)")
-        if remainder not in ("pad", "drop", "exact"):
-            raise InvalidError(f"loader: remainder: unknown value '{remainder}' (one of: pad, drop, exact)")
         if (pin_memory or device is not None) and tensors not in ("auto", "torch"):
             raise InvalidError(f"loader: pin_memory and device need torch tensors (tensors='{tensors}')")
+        self._options = options.of_arguments(arguments)
+        self.rank, self.world_size = self._options["rank"], self._options["world_size"]
         # Also what is pickled: the loader of another process has the same rank.
-        paths = [os.fspath(one) for one in ([path] if isinstance(path, (str, os.PathLike)) else path)]
-        if not paths:
-            raise InvalidError("loader: path: no dataset")
-        self._arguments = arguments | {"path": paths, "rank": rank, "world_size": world_size}
-        self.batch_size = _positive("batch_size", batch_size)
-        self.drop_last = drop_last
-        self.num_workers = num_workers
-        self.pin_memory = pin_memory
-        self.rank, self.world_size = rank, world_size
-        threads = _threads(num_workers)
-        prefetch = None
-        if prefetch_factor is not None:
-            prefetch = _positive("prefetch_factor", prefetch_factor) * (threads or 1)
-        content = contents.content(transform, component, array, tokens, columns)
-        self._options: dict[str, Any] = {
-            "paths": paths,
-            "content": content,
-            "split": split,
-            "transform": transform,
-            "dtype": dtype,
-            "channels_last": channels_last,
-            "seed": seed,
-            "shuffle": contents.shuffle(shuffle),
-            "window": _positive("window", window),
-            "weights": [] if weights is None else [float(weight) for weight in weights],
-            "batch_size": batch_size,
-            "drop_last": drop_last,
-            "rank": rank,
-            "world_size": world_size,
-            "remainder": remainder,
-            "threads": threads,
-            "prefetch": prefetch,
-            "resident": resident,
-            "check": check,
-            "skip": errors == "skip",
-            "most_skipped": max_skipped,
-            "cache": cache,
-        }
+        known = {"path": self._options["paths"], "rank": self.rank, "world_size": self.world_size}
+        self._arguments = arguments | known
+        self.batch_size, self.drop_last = batch_size, drop_last
+        self.num_workers, self.pin_memory = num_workers, pin_memory
         self._columns = list(columns or {})
-        self._fields = contents.fields(fields, content["kind"], self._columns)
+        self._fields = contents.fields(fields, self._options["content"]["kind"], self._columns)
         self._tensors: arrays.Kind = tensors
         self._device, self._non_blocking = device, non_blocking
         self._timeout, self._persistent = timeout, persistent_workers
