@@ -14,7 +14,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from measure import BIN, PYTHON, REPOSITORY, Interval, in_turns, judge, ratio_interval
+from measure import BIN, PYTHON, REPOSITORY, Interval, in_turns, ratio_interval, told
 
 TIMED = """
 import os, resource, sys, time
@@ -161,16 +161,16 @@ def main() -> None:
         dali = os.environ.get("DALI_PYTHON") or PYTHON
         if has_dali(dali):
             theirs = partial(peer, dali, DALI, images / "train")
-            met &= judge("CPU per image, ours / DALI", compare("DALI", ours, theirs, pairs), limit=1 / 1.5)
+            met &= told("CPU per image, ours / DALI", compare("DALI", ours, theirs, pairs), limit=1 / 1.5)
             found = compare("DALI, ours with restart markers", partial(ours, restart), theirs, pairs)
-            met &= judge("CPU per image, ours with restart markers / DALI", found, limit=1 / 2.2)
+            met &= told("CPU per image, ours with restart markers / DALI", found, limit=1 / 2.2)
         found = compare("the loader without CRC", ours, bound("loader_unchecked"), pairs)
-        met &= judge("CPU per image, with / without CRC", found, limit=1.03)
+        met &= told("CPU per image, with / without CRC", found, limit=1.03)
         compare("libjpeg-turbo alone, crops", ours, bound("libjpeg_crop"), pairs)
         found = compare("libjpeg-turbo and a resize, crops", ours, bound("libjpeg_crop_resize"), pairs)
-        met &= judge("CPU per image, ours / libjpeg-turbo and a resize", found, limit=1 / 0.85)
+        met &= told("CPU per image, ours / libjpeg-turbo and a resize", found, limit=1 / 0.85)
         peak = largest_resident(plain)
-        met &= judge("memory", Interval(peak, peak, peak), limit=200, unit="MB")
+        met &= told("memory", Interval(peak, peak, peak), limit=200, unit="MB")
     sys.exit(0 if met else 1)
 
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from cifar import packed_cifar
-from measure import BIN, judge, median_interval
+from measure import BIN, median_interval, told
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
             times.append(1000 * float(seconds))
             wrong += int(repeated) + int(missing)
     print(f"{'MISSED' if wrong else 'ok':7}2 to 3 ranks: {wrong} samples repeated or missing in 20 runs")
-    met = judge("resume at half an epoch", median_interval(times), limit=5, unit="ms")
+    met = told("resume at half an epoch", median_interval(times), limit=5, unit="ms")
     sys.exit(0 if met and wrong == 0 else 1)
 
 

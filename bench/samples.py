@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from cifar import packed_cifar
-from measure import BIN, in_turns, judge, median_interval, ratio_interval
+from measure import BIN, in_turns, median_interval, ratio_interval, told
 
 
 def seconds_per_million(dataset: Path, *words: str) -> float:
@@ -30,7 +30,7 @@ def main() -> None:
                 f"       {check}: {ratio_interval([(b, a) for a, b in found])} of one thread that only copies", end="; "
             )
             print(f"best {1 / min(a for a, _ in found):.2f} million samples/s")
-            met &= judge(f"a million samples, {check}", median_interval([a for a, _ in found]), limit, "s")
+            met &= told(f"a million samples, {check}", median_interval([a for a, _ in found]), limit, "s")
     sys.exit(0 if met else 1)
 
 

@@ -1,6 +1,6 @@
 // decode_image on any bytes: pixels or an error, and header and pixels agree. Decoder on a part of the same
 // bytes, chosen by their first ones: pixels that hold the part, or an error; those of the whole where that
-// can be decoded.
+// can be decoded. JPEGs also made smaller.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -54,8 +54,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto opened = decoder.open(bytes, limits);
   if (!opened.ok()) return 0;
-  const Region part = part_of(data, size, opened->width, opened->height);
   Region got;
+  const Region part = part_of(data, size, opened->width, opened->height);
+  if (decoder.can_reduce() && size > 5) {
+    const std::uint32_t by = 2u << data[size - 5] % 3;
+    const Region small = part_of(data, size, (opened->width + by - 1) / by, (opened->height + by - 1) / by);
+    if (decoder.decode(small, held, got, by).ok() && !holds(got, small)) std::abort();
+    if (!decoder.open(bytes, limits).ok()) std::abort();
+  }
   if (!decoder.decode(part, held, got).ok()) return 0;
   if (!holds(got, part) || held.width != got.width || held.height != got.height) std::abort();
   if (held.pixels.size() != std::size_t{3} * got.width * got.height) std::abort();

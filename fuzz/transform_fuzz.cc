@@ -30,7 +30,8 @@ constexpr const char* kKeys[] = {"size",          "padding",    "fill",
                                  "ratio",         "p",          "brightness",
                                  "contrast",      "saturation", "hue",
                                  "num_ops",       "magnitude",  "num_magnitude_bins",
-                                 "mean",          "std",        "pad_if_needed"};
+                                 "mean",          "std",        "pad_if_needed",
+                                 "reducing_gap"};
 constexpr const char* kFilters[] = {"nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"};
 
 // Sides stay small: what is measured in gigabytes is refused by the loader.

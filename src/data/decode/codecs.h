@@ -30,7 +30,7 @@ class JpegReader {
   /// `bytes` must stay while decode() is used.
   Result<ImageInfo> open(std::span<const std::byte> bytes, const DecodeLimits& limits);
   /// As Decoder::decode. REQUIRES: open() succeeded, and this was not called since.
-  Status decode(const Region& wanted, Image& out, Region& got);
+  Status decode(const Region& wanted, std::uint32_t reduction, Image& out, Region& got);
 
  private:
   struct Impl;

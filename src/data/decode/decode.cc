@@ -84,8 +84,10 @@ Result<ImageInfo> Decoder::open(std::span<const std::byte> file, const DecodeLim
   return info;
 }
 
-Status Decoder::decode(const Region& wanted, Image& out, Region& got) {
-  if (impl_->info.kind == ImageKind::jpeg) return impl_->jpeg.decode(wanted, out, got);
+bool Decoder::can_reduce() const { return impl_->info.kind == ImageKind::jpeg; }
+
+Status Decoder::decode(const Region& wanted, Image& out, Region& got, std::uint32_t reduction) {
+  if (impl_->info.kind == ImageKind::jpeg) return impl_->jpeg.decode(wanted, reduction, out, got);
   got = {0, 0, impl_->info.width, impl_->info.height};
   return decode_image(impl_->file, out, impl_->limits);
 }

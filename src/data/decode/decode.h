@@ -60,8 +60,13 @@ class Decoder {
   /// Decodes at least `wanted` into `out`, and says in `got` which part of the image that is. The pixels of
   /// `wanted` are those of decode_image; those around it may not be. A JPEG is decoded no further than its
   /// last wanted row, so that damage behind it is not noticed. Fails as decode_image does.
-  /// REQUIRES: open() succeeded and this was not called since; `wanted` lies in the image and is not empty.
-  Status decode(const Region& wanted, Image& out, Region& got);
+  /// With a `reduction` of 2, 4 or 8 the image is made so many times smaller while it is decoded, its sides
+  /// rounded up; `wanted` and `got` are of that smaller one.
+  /// REQUIRES: open() succeeded and this was not called since; `wanted` lies in the image and is not empty;
+  /// can_reduce(), or a reduction of 1.
+  Status decode(const Region& wanted, Image& out, Region& got, std::uint32_t reduction = 1);
+  /// Whether the image that is open can be decoded smaller than it is: a JPEG.
+  bool can_reduce() const;
 
  private:
   struct Impl;

@@ -158,17 +158,40 @@ ImageInfo info_of(const jpeg_decompress_struct& jpeg) {
 // Upsampling mixes in the colour of the neighbours two pixels away; what lies at the edge of a part has none.
 constexpr std::uint32_t kMargin = 2;
 
-Region with_margin(const Region& part, std::uint32_t width, std::uint32_t height) {
-  const std::uint32_t x = part.x - std::min(part.x, kMargin);
-  const std::uint32_t y = part.y - std::min(part.y, kMargin);
-  return {x, y, std::min(width, part.x + part.width + kMargin) - x,
-          std::min(height, part.y + part.height + kMargin) - y};
+struct Size {
+  std::uint32_t width;
+  std::uint32_t height;
+};
+
+Region with_margin(const Region& part, const Size& image, std::uint32_t margin) {
+  const std::uint32_t x = part.x - std::min(part.x, margin);
+  const std::uint32_t y = part.y - std::min(part.y, margin);
+  return {x, y, std::min(image.width, part.x + part.width + margin) - x,
+          std::min(image.height, part.y + part.height + margin) - y};
 }
 
+// The part of an image that becomes `part` when it is made `reduction` times smaller.
+Region enlarged(const Region& part, const Size& image, std::uint32_t reduction) {
+  const std::uint32_t x = part.x * reduction;
+  const std::uint32_t y = part.y * reduction;
+  return {x, y, std::min(image.width - x, part.width * reduction),
+          std::min(image.height - y, part.height * reduction)};
+}
+
+// From here on the output is so many times smaller than the image.
+Status reduce(Decompressor& decompressor, std::uint32_t reduction) {
+  return decompressor.attempt([&](jpeg_decompress_struct& jpeg) {
+    jpeg.scale_num = 1;
+    jpeg.scale_denom = reduction;
+    jpeg_calc_output_dimensions(&jpeg);
+  });
+}
+
+// REQUIRES: reduce() was called.
 Status decode_whole(Decompressor& decompressor, Image& out) {
   const jpeg_decompress_struct& header = decompressor.jpeg();
   const bool cmyk = is_cmyk(header);
-  RETURN_IF_ERROR(make_room(out, header.image_width, header.image_height));
+  RETURN_IF_ERROR(make_room(out, header.output_width, header.output_height));
   std::vector<unsigned char> inks(cmyk ? std::size_t{4} * out.width : 0);
   return decompressor.attempt([&](jpeg_decompress_struct& jpeg) {
     jpeg.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
@@ -183,13 +206,15 @@ Status decode_whole(Decompressor& decompressor, Image& out) {
   });
 }
 
-// `got` becomes what was decoded: whole blocks across, and a margin that makes `wanted` exact.
+// `got` becomes what was decoded: whole blocks across, and a margin that makes `wanted` exact. REQUIRES:
+// reduce() was called.
 Status decode_part(Decompressor& decompressor, const Region& wanted, Image& out, Region& got) {
   const jpeg_decompress_struct& header = decompressor.jpeg();
-  got = with_margin(wanted, header.image_width, header.image_height);
-  const bool is_whole = got.width == header.image_width && got.height == header.image_height;
+  const Size size{header.output_width, header.output_height};
+  got = with_margin(wanted, size, kMargin);
+  const bool is_whole = got.width == size.width && got.height == size.height;
   if (is_whole || is_cmyk(header)) {
-    got = {0, 0, header.image_width, header.image_height};
+    got = {0, 0, size.width, size.height};
     return decode_whole(decompressor, out);
   }
   RETURN_IF_ERROR(decompressor.attempt([&](jpeg_decompress_struct& jpeg) {
@@ -217,6 +242,7 @@ Result<ImageInfo> inspect_jpeg(std::span<const std::byte> bytes, const DecodeLim
 Status decode_jpeg(std::span<const std::byte> bytes, Image& out, const DecodeLimits& limits) {
   Decompressor decompressor;
   RETURN_IF_ERROR(decompressor.read_header(bytes, limits));
+  RETURN_IF_ERROR(reduce(decompressor, 1));
   return decode_whole(decompressor, out);
 }
 
@@ -240,24 +266,29 @@ Result<ImageInfo> JpegReader::open(std::span<const std::byte> bytes, const Decod
   return info_of(impl_->decompressor->jpeg());
 }
 
-Status JpegReader::decode(const Region& wanted, Image& out, Region& got) {
+Status JpegReader::decode(const Region& wanted, std::uint32_t reduction, Image& out, Region& got) {
   Decompressor& whole = *impl_->decompressor;
   const jpeg_decompress_struct& header = whole.jpeg();
   if (header.restart_interval > 0) {
-    const Region needed = with_margin(wanted, header.image_width, header.image_height);
+    const Size size{header.image_width, header.image_height};
+    const Region needed = with_margin(enlarged(wanted, size, reduction), size, kMargin * reduction);
     Region spliced;
     const auto layout = restart_layout(impl_->bytes);
     const auto part = layout ? impl_->splicer.splice(impl_->bytes, *layout, needed, spliced) : std::nullopt;
     if (part) {
       Decompressor decompressor;
       RETURN_IF_ERROR(decompressor.read_header(*part, impl_->limits));
-      const Region inside{wanted.x - spliced.x, wanted.y - spliced.y, wanted.width, wanted.height};
-      RETURN_IF_ERROR(decode_part(decompressor, inside, out, got));
-      got.x += spliced.x;
-      got.y += spliced.y;
+      RETURN_IF_ERROR(reduce(decompressor, reduction));
+      // It begins at a block, and those have eight pixels.
+      const std::uint32_t x = spliced.x / reduction, y = spliced.y / reduction;
+      RETURN_IF_ERROR(
+          decode_part(decompressor, {wanted.x - x, wanted.y - y, wanted.width, wanted.height}, out, got));
+      got.x += x;
+      got.y += y;
       return Status();
     }
   }
+  RETURN_IF_ERROR(reduce(whole, reduction));
   return decode_part(whole, wanted, out, got);
 }
 

@@ -88,7 +88,8 @@ std::optional<RestartLayout> restart_layout(std::span<const std::byte> jpeg) {
   }
 }
 
-bool Splicer::find_intervals(std::span<const std::byte> jpeg, const RestartLayout& layout) {
+bool Splicer::find_intervals(std::span<const std::byte> jpeg, const RestartLayout& layout,
+                             std::size_t wanted) {
   begins_.assign(1, layout.scan_at);
   const auto* bytes = reinterpret_cast<const unsigned char*>(jpeg.data());
   const std::size_t expected = std::size_t{layout.columns} * divided_up(layout.height, layout.cell_height);
@@ -107,6 +108,7 @@ bool Splicer::find_intervals(std::span<const std::byte> jpeg, const RestartLayou
     }
     if (next != kRestart0 + (begins_.size() - 1) % 8) return false;
     begins_.push_back(at);
+    if (begins_.size() > wanted) return true;
   }
 }
 
@@ -126,7 +128,7 @@ std::optional<std::span<const std::byte>> Splicer::splice(std::span<const std::b
   const std::uint32_t rows = divided_up(layout.height, layout.cell_height);
   const std::uint32_t end_row = std::min(rows, divided_up(wanted.y + wanted.height, layout.cell_height));
   if (end_column - first_column == layout.columns && end_row - first_row == rows) return std::nullopt;
-  if (!find_intervals(jpeg, layout)) return std::nullopt;
+  if (!find_intervals(jpeg, layout, std::size_t{end_row} * layout.columns)) return std::nullopt;
   got.x = first_column * layout.cell_width;
   got.y = first_row * layout.cell_height;
   got.width = std::min(layout.width, end_column * layout.cell_width) - got.x;

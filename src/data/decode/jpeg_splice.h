@@ -38,7 +38,8 @@ class Splicer {
                                                    Region& got);
 
  private:
-  bool find_intervals(std::span<const std::byte> jpeg, const RestartLayout& layout);
+  // The first `wanted` ones; false unless all markers up to there are as they should be.
+  bool find_intervals(std::span<const std::byte> jpeg, const RestartLayout& layout, std::size_t wanted);
   void copy_interval(std::span<const std::byte> jpeg, std::size_t interval);
 
   std::vector<std::size_t> begins_;  // of each interval, and where the marker after the last begins, plus 2

@@ -78,6 +78,9 @@ Status Contents::choose_component(std::string_view usual) {
 Status Contents::set_up_images() {
   OK_OR_RETURN(made, Transform::create(options_.transform));
   transform_ = std::move(made);
+  if (transform_->reduces() && options_.cache.value > 0)
+    return invalid(
+        "loader: a transform with reducing_gap does not go with a cache of decoded images (cache)");
   element_ = transform_->element();
   shape_ = shape_of(*transform_);
   row_bytes_ = transform_->bytes();

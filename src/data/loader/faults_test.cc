@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <thread>
 
@@ -125,6 +126,39 @@ class StuckSource final : public formats::ShardSource {
   const std::uint32_t shard_;
   std::atomic<bool> is_free_{false};
 };
+
+// A source whose disk fails at one shard.
+class FailingSource final : public formats::ShardSource {
+ public:
+  FailingSource(const formats::ShardSource& source, std::uint32_t shard) : source_(source), shard_(shard) {}
+  const formats::Manifest& manifest() const override { return source_.manifest(); }
+  const formats::SplitInfo& split() const override { return source_.split(); }
+  const formats::SampleTable& samples() const override { return source_.samples(); }
+  Status read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const override {
+    if (shard == shard_) return posix_error("/scratch/all-000001.tar", EIO);
+    return source_.read(shard, offset, out);
+  }
+  Result<std::span<const std::byte>> map(std::uint32_t shard) const override { return source_.map(shard); }
+
+ private:
+  const formats::ShardSource& source_;
+  const std::uint32_t shard_;
+};
+
+TEST(LoaderFaults, a_disk_that_fails_is_named_and_not_taken_for_a_damaged_sample) {
+  const Dataset dataset(60);
+  const FailingSource failing(dataset.source(), 1);
+  LoaderOptions options = options_of(20);
+  options.shuffle = Shuffle::none;
+  options.faults = Faults::skip;
+  for (const ByteCount resident : {ByteCount{0}, 1_GiB}) {
+    options.resident = resident;
+    auto loader = Loader::open(failing, options).value();
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(take(*loader).samples.size(), 20u);
+    EXPECT_EQ(loader->next(soon()).status().to_string(),
+              "sample 'class/0040' (in shard 'all-000001.tar'): /scratch/all-000001.tar: input/output error");
+  }
+}
 
 TEST(LoaderWaits, a_missed_deadline_names_shard_and_sample_and_nothing_is_lost) {
   const Dataset dataset(60);

@@ -71,7 +71,7 @@ Status Canvas::crop(std::int64_t x, std::int64_t y, std::uint32_t width, std::ui
   return Status();
 }
 
-Status Canvas::resize(std::uint32_t width, std::uint32_t height, Filter filter) {
+Status Canvas::resize(std::uint32_t width, std::uint32_t height, Filter filter, double gap) {
   if (width == 0 || height == 0 || height > kMostPixels / width) {
     return invalid("image of {} x {} pixels cannot be resized to {} x {}", width_, height_, width, height);
   }
@@ -81,6 +81,7 @@ Status Canvas::resize(std::uint32_t width, std::uint32_t height, Filter filter) 
            height_};
   is_resized_ = true;
   filter_ = filter;
+  gap_ = gap;
   x_ = y_ = 0;
   width_ = scaled_width_ = width;
   height_ = scaled_height_ = height;
@@ -99,9 +100,19 @@ Canvas::Visible Canvas::visible() const {
   return {static_cast<std::uint32_t>(x - x_), static_cast<std::uint32_t>(y - y_), {x, y, width, height}};
 }
 
-Result<Held> Canvas::held(const Region& wanted) {
+Result<Held> Canvas::held(const Region& wanted, std::uint32_t reduction) {
   if (image_) return Held{image_->view(), 0, 0};
-  return source_.pixels(wanted);
+  return source_.pixels(wanted, reduction);
+}
+
+// How many times smaller the source should give its pixels.
+std::uint32_t Canvas::reduction() const {
+  if (image_ || gap_ < 1 || !source_.can_reduce()) return 1;
+  for (const std::uint32_t reduction : {8u, 4u, 2u}) {
+    const double least = gap_ * reduction;
+    if (part_.width >= least * scaled_width_ && part_.height >= least * scaled_height_) return reduction;
+  }
+  return 1;
 }
 
 // Calls sink(y, row) for every row of the canvas, in any order.
@@ -127,8 +138,9 @@ Status Canvas::render(RowSink&& sink) {
 template <typename RowSink>
 Status Canvas::render_resized(const Visible& seen, RowSink&& sink) {
   Resizer& resizer = buffers_.resizer;
-  resizer.start({part_, scaled_width_, scaled_height_, seen.part, filter_});
-  OK_OR_RETURN(pixels, held(resizer.needed()));
+  const std::uint32_t reduced = reduction();
+  resizer.start({part_, scaled_width_, scaled_height_, seen.part, filter_, reduced});
+  OK_OR_RETURN(pixels, held(resizer.needed(), reduced));
   resizer.take(pixels);
   for (std::uint32_t y = 0; y < seen.part.height; ++y) sink(y, resizer.row(y));
   return Status();

@@ -22,9 +22,11 @@ class PixelSource {
   virtual ~PixelSource() = default;
   virtual std::uint32_t width() const = 0;
   virtual std::uint32_t height() const = 0;
-  /// At least the pixels of `wanted`; valid as long as the source. Asked for once. REQUIRES: `wanted` lies in
-  /// the image and is not empty.
-  virtual Result<Held> pixels(const Region& wanted) = 0;
+  /// Whether pixels() may be asked for an image made 2, 4 or 8 times smaller: cheaper than to make it so.
+  virtual bool can_reduce() const { return false; }
+  /// At least the pixels of `wanted`, a part of the image made `reduction` times smaller; valid as long as
+  /// the source. Asked for once. REQUIRES: `wanted` lies in it and is not empty.
+  virtual Result<Held> pixels(const Region& wanted, std::uint32_t reduction) = 0;
 };
 
 /// Memory that a thread keeps between its canvases.
@@ -47,8 +49,9 @@ class Canvas {
   /// colour `fill`. REQUIRES: width and height of 1 to 2^30.
   Status crop(std::int64_t x, std::int64_t y, std::uint32_t width, std::uint32_t height,
               const Rgb& fill = {0, 0, 0});
-  /// Fails with Invalid when that would take over 2^30 pixels.
-  Status resize(std::uint32_t width, std::uint32_t height, Filter filter);
+  /// With `gap`, a picture that is still so many times larger than asked for may be made smaller by cheaper
+  /// means first; 0: never. Fails with Invalid when that would take over 2^30 pixels.
+  Status resize(std::uint32_t width, std::uint32_t height, Filter filter, double gap = 0);
   void flip_horizontally() { flipped_x_ = !flipped_x_; }
   void flip_vertically() { flipped_y_ = !flipped_y_; }
 
@@ -79,7 +82,8 @@ class Canvas {
   template <typename RowSink>
   Status render_plain(const Visible& seen, RowSink&& sink);
   bool is_padded() const;
-  Result<Held> held(const Region& wanted);
+  Result<Held> held(const Region& wanted, std::uint32_t reduction = 1);
+  std::uint32_t reduction() const;
 
   PixelSource& source_;
   CanvasBuffers& buffers_;
@@ -90,6 +94,7 @@ class Canvas {
   Region part_;
   bool is_resized_ = false;
   Filter filter_ = Filter::bilinear;
+  double gap_ = 0;
   std::uint32_t scaled_width_;
   std::uint32_t scaled_height_;
   // The window onto it, before flipping.

@@ -82,32 +82,53 @@ void put_weight(std::int32_t* pair, std::size_t apart, std::uint32_t which, std:
 void Resizer::make_taps(Filter filter, const Side& side, Taps& taps) {
   taps.taps.resize(side.count);
   taps.weights.clear();
-  const double scale = static_cast<double>(side.from) / side.to;
+  const double scale = side.from / side.to;
   const double stretch = std::max(scale, 1.0);
   const double support = support_of(filter) * stretch;
+  const double shrink = 1.0 / stretch;
   for (std::uint32_t i = 0; i < side.count; ++i) {
-    const double centre = (side.begin + i + 0.5) * scale;
+    const double centre = side.offset + (side.begin + i + 0.5) * scale;
     if (filter == Filter::nearest) {
-      taps.taps[i] = {std::min(side.from - 1, static_cast<std::uint32_t>(centre)), 1, taps.weights.size()};
+      taps.taps[i] = {std::min(side.limit - 1, static_cast<std::uint32_t>(centre)), 1, taps.weights.size()};
       taps.weights.push_back(1 << kWeightBits);
       continue;
     }
     const auto first = static_cast<std::uint32_t>(std::max(0.0, centre - support + 0.5));
-    const auto last = std::min(side.from, static_cast<std::uint32_t>(centre + support + 0.5));
+    const auto last = std::min(side.limit, static_cast<std::uint32_t>(centre + support + 0.5));
     taps.taps[i] = {first, last - first, taps.weights.size()};
     double sum = 0;
-    for (std::uint32_t j = first; j < last; ++j) sum += weight_at(filter, (j - centre + 0.5) / stretch);
-    for (std::uint32_t j = first; j < last; ++j)
-      taps.weights.push_back(fixed(weight_at(filter, (j - centre + 0.5) / stretch) / sum));
+    taps.exact.clear();
+    for (std::uint32_t j = first; j < last; ++j) {
+      taps.exact.push_back(weight_at(filter, (j - centre + 0.5) * shrink));
+      sum += taps.exact.back();
+    }
+    for (const double weight : taps.exact) taps.weights.push_back(fixed(weight / sum));
   }
+}
+
+Resizer::Side Resizer::side_of(std::uint32_t first, std::uint32_t size, std::uint32_t reduction,
+                               std::uint32_t& base) {
+  base = first / reduction;
+  const std::uint32_t end = (first + size + reduction - 1) / reduction;
+  Side side{.from = static_cast<double>(size) / reduction, .limit = end - base};
+  side.offset = static_cast<double>(first) / reduction - base;
+  return side;
 }
 
 void Resizer::start(const Resizing& resizing) {
   resizing_ = resizing;
   const Region& window = resizing.window;
-  make_taps(resizing.filter, {resizing.part.width, resizing.width, window.x, window.width}, horizontal_);
-  make_taps(resizing.filter, {resizing.part.height, resizing.height, window.y, window.height}, vertical_);
-  needed_ = {resizing.part.x + horizontal_.first(), resizing.part.y + vertical_.first(),
+  Side across = side_of(resizing.part.x, resizing.part.width, resizing.reduction, base_x_);
+  across.to = resizing.width;
+  across.begin = window.x;
+  across.count = window.width;
+  make_taps(resizing.filter, across, horizontal_);
+  Side down = side_of(resizing.part.y, resizing.part.height, resizing.reduction, base_y_);
+  down.to = resizing.height;
+  down.begin = window.y;
+  down.count = window.height;
+  make_taps(resizing.filter, down, vertical_);
+  needed_ = {base_x_ + horizontal_.first(), base_y_ + vertical_.first(),
              horizontal_.end() - horizontal_.first(), vertical_.end() - vertical_.first()};
   plan_across();
   plan_down();
@@ -144,7 +165,7 @@ void Resizer::plan_down() {
     pairs_.resize(begin + std::size_t{2} * ((tap.count + 1) / 2), 0);
     for (std::uint32_t j = 0; j < tap.count; ++j)
       put_weight(pairs_.data() + begin + j / 2 * 2, 1, j % 2, weights[j]);
-    tap.first -= needed_.y - resizing_.part.y;
+    tap.first -= needed_.y - base_y_;
     tap.weights = begin;
   }
 }

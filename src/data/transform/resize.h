@@ -23,14 +23,15 @@ struct Held {
 };
 
 /// What is to be made: `part` of an image, taken as an image of its own, is resized to width x height, and
-/// only `window` of that is wanted. REQUIRES: `part` lies in the image, `window` in width x height, and
-/// neither is empty.
+/// only `window` of that is wanted. The pixels may be those of the image made `reduction` times smaller, its
+/// sides rounded up. REQUIRES: `part` lies in the image, `window` in width x height, and neither is empty.
 struct Resizing {
   Region part;
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   Region window;
   Filter filter = Filter::bilinear;
+  std::uint32_t reduction = 1;
 };
 
 /// Resizes parts of images.
@@ -41,7 +42,7 @@ class Resizer {
 
   /// Prepares for one resizing; needed() and row() are about the last one.
   void start(const Resizing& resizing);
-  /// The pixels of the image that the wanted ones are made of.
+  /// The pixels of the (reduced) image that the wanted ones are made of.
   const Region& needed() const { return needed_; }
   /// Where they are. Must be valid as long as row() is called, and hold needed().
   void take(const Held& pixels);
@@ -60,16 +61,22 @@ class Resizer {
   struct Taps {
     std::vector<Tap> taps;
     std::vector<std::int32_t> weights;
+    std::vector<double> exact;  // of one tap, before rounding
     std::uint32_t first() const { return taps.front().first; }
     std::uint32_t end() const { return taps.back().first + taps.back().count; }
   };
-  // One direction of a resizing: `from` pixels become `to`, of which `count` from `begin` on are wanted.
+  // One direction of a resizing: `from` pixels, of which the first begins `offset` behind the first of the
+  // `limit` there are, become `to`; `count` of those from `begin` on are wanted.
   struct Side {
-    std::uint32_t from = 0;
+    double from = 0;
+    double offset = 0;
+    std::uint32_t limit = 0;
     std::uint32_t to = 0;
     std::uint32_t begin = 0;
     std::uint32_t count = 0;
   };
+  // Of a part from `first` on, `size` wide; also gives the first pixel that there is.
+  static Side side_of(std::uint32_t first, std::uint32_t size, std::uint32_t reduction, std::uint32_t& base);
   static void make_taps(Filter filter, const Side& side, Taps& taps);
   void plan_across();
   void plan_down();
@@ -78,6 +85,8 @@ class Resizer {
 
   const Kernels& kernels_;
   Resizing resizing_;
+  std::uint32_t base_x_ = 0;  // where taps count from, in the (reduced) image
+  std::uint32_t base_y_ = 0;
   Region needed_;
   Held pixels_;
   Taps horizontal_;

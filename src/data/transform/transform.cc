@@ -64,7 +64,7 @@ class DecodedSource : public PixelSource {
   explicit DecodedSource(const ImageView& image) : image_(image) {}
   std::uint32_t width() const override { return image_.width; }
   std::uint32_t height() const override { return image_.height; }
-  Result<Held> pixels(const Region&) override { return Held{image_, 0, 0}; }
+  Result<Held> pixels(const Region&, std::uint32_t) override { return Held{image_, 0, 0}; }
 
  private:
   ImageView image_;
@@ -77,9 +77,10 @@ class FileSource : public PixelSource {
       : decoder_(decoder), info_(info), decoded_(decoded) {}
   std::uint32_t width() const override { return info_.width; }
   std::uint32_t height() const override { return info_.height; }
-  Result<Held> pixels(const Region& wanted) override {
+  bool can_reduce() const override { return decoder_.can_reduce(); }
+  Result<Held> pixels(const Region& wanted, std::uint32_t reduction) override {
     Region got;
-    RETURN_IF_ERROR(decoder_.decode(wanted, decoded_, got));
+    RETURN_IF_ERROR(decoder_.decode(wanted, decoded_, got, reduction));
     return Held{decoded_.view(), got.x, got.y};
   }
 
@@ -104,6 +105,7 @@ TransformScratch& TransformScratch::operator=(TransformScratch&&) noexcept = def
 
 struct Transform::Plan {
   std::vector<std::unique_ptr<Step>> steps;
+  bool reduces = false;
   SampleWriter writer;
 
   Status run(PixelSource& source, const Occasion& occasion, CanvasBuffers& buffers,
@@ -151,8 +153,11 @@ Result<Transform> Transform::create(const TransformOptions& options) {
     return invalid("transform: nothing in it makes all images the same size")
         .cure("add center_crop with a size");
   }
+  const bool reduces =
+      std::any_of(options.operations.begin(), options.operations.end(),
+                  [](const Operation& operation) { return operation.parameters.contains("reducing_gap"); });
   return Transform(std::make_unique<const Plan>(
-      Plan{std::move(steps),
+      Plan{std::move(steps), reduces,
            SampleWriter({extent->width, extent->height, options.element, options.layout}, normalisation)}));
 }
 
@@ -160,6 +165,7 @@ std::uint32_t Transform::width() const { return plan_->writer.form().width; }
 std::uint32_t Transform::height() const { return plan_->writer.form().height; }
 DType Transform::element() const { return plan_->writer.form().element; }
 Layout Transform::layout() const { return plan_->writer.form().layout; }
+bool Transform::reduces() const { return plan_->reduces; }
 std::size_t Transform::elements() const { return std::size_t{3} * width() * height(); }
 std::size_t Transform::bytes() const { return elements() * size_of(element()); }
 

@@ -62,6 +62,8 @@ class Transform {
   Layout layout() const;
   /// 3 x height() x width().
   std::size_t elements() const;
+  /// Whether an operation has a reducing_gap: apply_to_file() may then give other pixels than apply().
+  bool reduces() const;
   /// elements() x size_of(element()).
   std::size_t bytes() const;
 

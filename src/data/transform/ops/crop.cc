@@ -29,10 +29,13 @@ Result<Size> shorter_side_to(const Size& from, std::uint32_t side) {
   return from.width == shorter ? Size{side, from.height == shorter ? side : other} : Size{other, side};
 }
 
+// As Pillow's: a JPEG that is still so many times larger than wanted is decoded 2, 4 or 8 times smaller.
+double reducing_gap(Parameters& parameters) { return parameters.number("reducing_gap", 0, {1, 16}); }
+
 class Resize : public Step {
  public:
-  Resize(Size size, bool keeps_shape, Filter filter)
-      : size_(size), keeps_shape_(keeps_shape), filter_(filter) {}
+  Resize(Size size, bool keeps_shape, Filter filter, double gap)
+      : size_(size), keeps_shape_(keeps_shape), filter_(filter), gap_(gap) {}
 
   static std::unique_ptr<Step> make(Parameters& parameters, Extent& extent) {
     const Size size = parameters.size();
@@ -47,19 +50,20 @@ class Resize : public Step {
       const Result<Size> scaled = shorter_side_to(*extent, size.width);
       extent = scaled.ok() ? Extent(*scaled) : std::nullopt;
     }
-    return std::make_unique<Resize>(size, keeps_shape, filter);
+    return std::make_unique<Resize>(size, keeps_shape, filter, reducing_gap(parameters));
   }
 
   Status apply(Canvas& canvas, Dice&) const override {
-    if (!keeps_shape_) return canvas.resize(size_.width, size_.height, filter_);
+    if (!keeps_shape_) return canvas.resize(size_.width, size_.height, filter_, gap_);
     OK_OR_RETURN(to, shorter_side_to({canvas.width(), canvas.height()}, size_.width));
-    return canvas.resize(to.width, to.height, filter_);
+    return canvas.resize(to.width, to.height, filter_, gap_);
   }
 
  private:
   Size size_;
   bool keeps_shape_;
   Filter filter_;
+  double gap_;
 };
 
 class CenterCrop : public Step {
@@ -173,13 +177,14 @@ class RandomCrop : public Step {
 
 class RandomResizedCrop : public Step {
  public:
-  RandomResizedCrop(Size size, const Range& area, const Range& ratio, Filter filter)
+  RandomResizedCrop(Size size, const Range& area, const Range& ratio, Filter filter, double gap)
       : size_(size),
         area_(area),
         ratio_(ratio),
         log_middle_((portable_log(ratio.least) + portable_log(ratio.most)) / 2),
         log_half_((portable_log(ratio.most) - portable_log(ratio.least)) / 2),
-        filter_(filter) {}
+        filter_(filter),
+        gap_(gap) {}
 
   static std::unique_ptr<Step> make(Parameters& parameters, Extent& extent) {
     extent = parameters.size();
@@ -188,13 +193,13 @@ class RandomResizedCrop : public Step {
     const Filter filter = parameters.filter(Filter::bilinear);
     if (!parameters.flag("antialias", true))
       parameters.refuse(invalid("transform: {}: antialias=false is not supported", parameters.name()));
-    return std::make_unique<RandomResizedCrop>(*extent, area, ratio, filter);
+    return std::make_unique<RandomResizedCrop>(*extent, area, ratio, filter, reducing_gap(parameters));
   }
 
   Status apply(Canvas& canvas, Dice& dice) const override {
     const Region part = choose(canvas.width(), canvas.height(), dice);
     RETURN_IF_ERROR(canvas.crop(part.x, part.y, part.width, part.height));
-    return canvas.resize(size_.width, size_.height, filter_);
+    return canvas.resize(size_.width, size_.height, filter_, gap_);
   }
 
  private:
@@ -242,6 +247,7 @@ class RandomResizedCrop : public Step {
   double log_middle_;
   double log_half_;
   Filter filter_;
+  double gap_;
 };
 
 }  // namespace
