@@ -1,6 +1,7 @@
 """What `stoker submit` costs beside bare `sbatch` of the same script, on a lab of this machine.
 
-Both submit the same held job, in turns; then how often each has asked the controller is counted by sdiag."""
+Both submit the same held job, in turns; then how often each has asked the controller is counted by sdiag. What is added is
+mostly the disk's: the run folder is synced before a job may exist, so that no power cut leaves a job without its run."""
 
 import json
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from measure import BIN, conclude, in_turns, median_interval, seconds_of
 
-LIMIT_MS = 15.0
+LIMIT_MS = 50.0
 PAIRS = 30
 
 

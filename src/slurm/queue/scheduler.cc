@@ -107,8 +107,10 @@ Status complaint(std::string_view program, const Captured& captured) {
   Status status(code, format("{}: {}", program, said));
   const bool has_no_cluster = said.find("establish a configuration source") != std::string::npos ||
                               said.find("process configuration file") != std::string::npos;
-  return has_no_cluster ? std::move(status).cure("export SLURM_CONF=FILE, on a machine of a Slurm cluster")
-                        : status;
+  return has_no_cluster
+             ? std::move(status).cure(
+                   "export SLURM_CONF=FILE on a machine of a cluster, eval \"$(stoker lab env)\" for a lab")
+             : status;
 }
 
 SlurmCommands::SlurmCommands(Environment environment)

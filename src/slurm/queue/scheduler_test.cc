@@ -91,6 +91,22 @@ TEST(Slurm, a_machine_without_it_is_told_so) {
   EXPECT_EQ(commands.bare().submit("x", soon()).status().code(), Code::unavailable);
 }
 
+TEST(Slurm, a_machine_of_no_cluster_is_told_where_one_is_named) {
+  for (const char* words :
+       {"Could not establish a configuration source", "Unable to process configuration file"}) {
+    Commands commands;
+    commands.add("sbatch", format("echo 'sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error' >&2\n"
+                                  "echo 'sbatch: fatal: {}' >&2; exit 1\n",
+                                  words));
+    const Status alone = commands.slurm().submit("x", soon()).status();
+    EXPECT_EQ(alone.to_string(),
+              format("sbatch: {}\n  try: export SLURM_CONF=FILE on a machine of a cluster, "
+                     "eval \"$(stoker lab env)\" for a lab",
+                     words));
+    EXPECT_EQ(alone.code(), Code::unavailable);
+  }
+}
+
 TEST(Slurm, garbled_output_is_an_error_and_no_empty_queue) {
   Commands commands;
   commands.add("squeue", "echo 'Segmentation violation'\n");
