@@ -63,10 +63,18 @@ else:
     assert runs.log(0) == f"met {list(range(1, 2 * nodes))}\n"
 
 
+def test_every_rank_sees_the_gpus_of_its_node(runs: Runs):
+    runs.job("echo $CUDA_VISIBLE_DEVICES $LOCAL_RANK", "ranks_per_node: 2, gpus_per_rank: 1", "slurm: {partition: gpu}")
+    assert "(1 node x 2 ranks, 2 GPUs a node, partition gpu)" in runs.stoker("submit", "job.yaml").out
+    assert runs.wait() == f"run {runs.run.name}: done\n"
+    assert [runs.log(0), runs.log(1)] == ["0,1 0\n", "0,1 1\n"]
+
+
 def test_a_run_is_named_by_its_job_too(runs: Runs):
-    runs.job("true", "nodes: 1")
+    runs.job("echo here", "nodes: 1")
     job = runs.submit()
     assert runs.stoker("wait", job).out == f"run {runs.run.name}: done\n"
+    assert runs.stoker("logs", job).out == "[0] here\n"
     assert runs.status(job)["job"] == job
 
 
@@ -193,6 +201,24 @@ def test_usr1_of_the_batch_shell_stops_the_ranks_after_a_checkpoint(runs: Runs):
     runs.lab.run("scancel", "--batch", "--signal=USR1", job)  # as --signal=B:USR1 does before the time is over
     assert runs.stoker("wait", code=75).out == f"run {runs.run.name}: stopped (stopped after a checkpoint)\n"
     assert [runs.log(0), runs.log(1)] == ["saved\n", "saved\n"]
+
+
+@pytest.mark.soak
+def test_before_its_time_is_over_a_run_stops_after_a_checkpoint(runs: Runs):
+    save = "trap 'echo saved; kill $!; exit 75' USR1; sleep 300 & wait"
+    runs.job(save, "nodes: 2, time: 1m", "checkpoint: {before_end: 10s}\n")
+    runs.submit()
+    # Slurm's word may come up to a minute before ours.
+    assert f"run {runs.run.name}: stopped (stopped after a checkpoint" in runs.wait(code=75)
+    assert [runs.log(0), runs.log(1)] == ["saved\n", "saved\n"]
+
+
+@pytest.mark.soak
+def test_a_run_whose_time_is_over_says_so(runs: Runs):
+    runs.job("trap '' TERM USR1; while :; do sleep 1; done", "nodes: 2, time: 1m", "timeouts: {grace: 3s}\n")
+    runs.submit()
+    assert runs.wait(code=1).startswith(f"run {runs.run.name}: timeout (")
+    assert runs.status()["state"] == "timeout"
 
 
 @pytest.mark.soak
