@@ -74,15 +74,18 @@ for _ in sys.stdin:
 
 
 def beside(theirs: Program, ours: Program, pairs: int) -> list[tuple[float, float]]:
-    """Both programs' rates in turns; says what they are per CPU second, of which worker processes' are not known."""
+    """Both programs' rates in turns."""
     try:
-        found = in_turns(theirs.rate, ours.rate, pairs)
-        per_cpu_s = [statistics.median(program.rates_per_cpu_s[1:]) for program in (ours, theirs)]
-        print("       per CPU second of the program itself: ours {:.0f}, theirs {:.0f}".format(*per_cpu_s))
-        return found
+        return in_turns(theirs.rate, ours.rate, pairs)
     finally:
         theirs.close()
         ours.close()
+
+
+def tell_cost(theirs: Program, ours: Program) -> None:
+    """What both did per CPU second. For programs without worker processes."""
+    rates = [statistics.median(program.rates_per_cpu_s[1:]) for program in (ours, theirs)]
+    print(f"       per CPU second: ours {rates[0]:.0f}, theirs {rates[1]:.0f}, {rates[0] / rates[1]:.2f} times as many")
 
 
 def can_import(module: str) -> bool:

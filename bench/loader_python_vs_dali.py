@@ -4,7 +4,7 @@ the CPU (where it is not installed: webdataset in torch's DataLoader, which deco
 import os
 import sys
 
-from loader_python import Program, beside, build, can_import, cifar10
+from loader_python import Program, beside, build, can_import, cifar10, tell_cost
 from measure import conclude, ratio_interval
 
 OURS = """
@@ -58,7 +58,10 @@ def main() -> None:
     with cifar10() as (images, dataset):
         count = sum(len(files) for _, _, files in os.walk(images / "train"))
         theirs = Program(DALI, images) if has_dali else Program(WEBDATASET, dataset)
-        found = beside(theirs, Program(OURS, dataset), pairs)
+        ours = Program(OURS, dataset)
+        found = beside(theirs, ours, pairs)
+    if has_dali:
+        tell_cost(theirs, ours)
     name = "DALI" if has_dali else "webdataset"
     print(f"       {count} images: ours {found[0][1]:.0f}/s, {name} {found[0][0]:.0f}/s (bound 187 000 on 2 cores)")
     print(f"       ours is {ratio_interval([(ours, other) for other, ours in found])} times as fast")

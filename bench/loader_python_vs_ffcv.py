@@ -4,7 +4,7 @@ decoded images kept in memory (cache=), beside FFCV over its own file of raw pix
 import os
 import sys
 
-from loader_python import IMPORT_TORCHVISION, Program, beside, build, can_import, cifar10, run
+from loader_python import IMPORT_TORCHVISION, Program, beside, build, can_import, cifar10, run, tell_cost
 from measure import conclude, ratio_interval
 
 OURS = """
@@ -57,7 +57,9 @@ def main() -> None:
         count = sum(len(files) for _, _, files in os.walk(images / "train"))
         pixels = dataset.parent / "train.beton"
         run(FFCV_WRITE, images / "train", pixels)
-        found = beside(Program(FFCV, pixels), Program(OURS, dataset), pairs)
+        theirs, ours = Program(FFCV, pixels), Program(OURS, dataset)
+        found = beside(theirs, ours, pairs)
+    tell_cost(theirs, ours)
     print(
         f"       {count} images: ours {found[0][1]:.0f}/s, FFCV {found[0][0]:.0f}/s (bound 187 000 from JPEG on 2 cores)"
     )

@@ -164,8 +164,8 @@ class DataLoader:
         if workers is None or is_nested:
             self._source.seed = seed
             workers = ProcessWorkers(self._source, count, self.prefetch_factor * count)
+        if not is_nested and workers is not self._processes:
             weakref.finalize(self, workers.close)
-        if not is_nested:
             self._processes = workers
         try:
             yield from workers.run(batches, self.timeout, seed)
