@@ -458,6 +458,7 @@ def test_a_file_that_vanishes_while_it_is_packed_is_named(stoker, photos, tmp_pa
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_a_folder_of_a_million_entries(stoker, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
