@@ -69,8 +69,14 @@ for _ in sys.stdin:
         raise SystemExit(f"a program ended with {self._process.wait()}: {self._errors.read()[-2000:]}")
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        """Lets it end by itself: some would leave processes and files in /dev/shm."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 def beside(theirs: Program, ours: Program, pairs: int) -> list[tuple[float, float]]:
