@@ -1,7 +1,9 @@
 #include "lab/lab.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <unistd.h>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -67,8 +69,13 @@ void read(const Json& object, const char* key, T* out) {
     if (found->is_string()) *out = found->template get<std::string>();
   } else if constexpr (std::is_same_v<T, bool>) {
     if (found->is_boolean()) *out = found->template get<bool>();
+  } else if constexpr (std::is_same_v<T, double>) {
+    if (found->is_number()) *out = found->template get<double>();
   } else {
-    if (found->is_number()) *out = found->template get<T>();
+    if (!found->is_number_integer()) return;
+    if (found->is_number_unsigned() && found->template get<std::uint64_t>() > INT64_MAX) return;
+    const auto value = found->template get<std::int64_t>();
+    if (std::in_range<T>(value)) *out = static_cast<T>(value);
   }
 }
 
@@ -116,11 +123,11 @@ void each_field(LabType& lab, const Visit& visit) {
   visit("slurmdbd", lab.accounting);
 }
 
-Result<Lab> load(const Path& folder) {
-  const Path file = folder / "lab.json";
-  OK_OR_RETURN(text, read_file(file, 1_MiB));
+}  // namespace
+
+Result<Lab> parse(std::string_view text, const Path& folder) {
   const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return corrupt("{}: not a JSON object", printable(file.string()));
+  if (!object.is_object()) return corrupt("{}: not a JSON object", printable((folder / "lab.json").string()));
   Lab lab;
   lab.folder = folder;
   lab.name = folder.filename().string();
@@ -137,6 +144,13 @@ Result<Lab> load(const Path& folder) {
     }
   }
   return lab;
+}
+
+namespace {
+
+Result<Lab> load(const Path& folder) {
+  OK_OR_RETURN(text, read_file(folder / "lab.json", 1_MiB));
+  return parse(text, folder);
 }
 
 std::vector<std::string> names() {

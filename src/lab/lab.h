@@ -104,6 +104,9 @@ Status check_name(std::string_view name);
 /// The lab of that name, whatever its phase. NotFound "lab1: no such lab (there are: x, y)", Corrupt when its
 /// lab.json cannot be read.
 Result<Lab> open(std::string_view name);
+/// The lab that the text of its lab.json describes; what is missing or of another type stays as in a new Lab.
+/// Corrupt when it is no JSON object.
+Result<Lab> parse(std::string_view text, const Path& folder);
 /// All labs of this user that can be read, by name.
 Result<std::vector<Lab>> list();
 /// The lab's node of that name, or NotFound "n9: no such node in lab1 (there are: n1, n2)".
