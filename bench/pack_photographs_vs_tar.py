@@ -66,12 +66,11 @@ def main() -> None:
             print(f"{len(names)} photographs, --hash {hashed}: {rates} (best of each)")
             results[hashed] = (ratio_interval(pairs), limit)
         found, limit = results["crc32c"]
-        print(
-            f"{'' if found.value <= limit else 'MISSED '}time with CRC-32C / time of two GNU tars: {found}, limit {limit:.3g}"
-        )
-        found, limit = results["sha256"]
-        missed = results["crc32c"][0].value > results["crc32c"][1]
-        conclude("time with SHA-256 / time of two GNU tars", found, limit=0 if missed else limit)
+        if found.value > limit:
+            print(f"MISSED time of data pack --hash crc32c / time of two GNU tars: {found}, limit {limit:.3g}")
+        else:
+            print(f"ok     time of data pack --hash crc32c / time of two GNU tars: {found}, limit {limit:.3g}")
+        conclude("time of data pack / time of two GNU tars, 1 000 photographs", *results["sha256"])
 
 
 if __name__ == "__main__":
