@@ -186,9 +186,13 @@ void loader(benchmark::State& state, Check check) {
   };
   epoch();
   images = 0;
+  const LoaderStats warm = (*loader)->stats();
   const double before = process_cpu_seconds();
   for (auto _ : state) epoch();
   report(state, images, before);
+  const LoaderStats done = (*loader)->stats();
+  const auto busy = [](const LoaderStats& stats) { return stats.read_s + stats.check_s + stats.decode_s; };
+  state.counters["check_share"] = (done.check_s - warm.check_s) / (busy(done) - busy(warm));
 }
 
 void loader_checked(benchmark::State& state) { loader(state, Check::crc); }
