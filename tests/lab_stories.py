@@ -103,18 +103,25 @@ class Told(threading.Thread):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def all_told(request: pytest.FixtureRequest) -> Iterator[dict[str, Told]]:
-    """Starts the stories with the test run if one of its tests wants to hear them."""
+def all_told(request: pytest.FixtureRequest) -> Iterator[dict[str, Told] | pytest.fail.Exception]:
+    """Starts the stories with the test run if one of its tests wants to hear them. A lab that does not start fails those
+    tests, no others."""
     if not needs.is_met("slurm") or not any("told" in item.fixturenames for item in request.session.items):
         yield {}
         return
-    lab = start_lab(f"w{os.getpid()}")
+    try:
+        lab = start_lab(f"w{os.getpid()}")
+    except pytest.fail.Exception as failure:
+        yield failure
+        return
     stories = STORIES + (CABLE_STORIES if lab.mode == "namespaces" else [])
     yield {story.__name__: Told(story, lab) for story in stories}
     stop_lab(lab.name)
 
 
 @pytest.fixture
-def told(all_told: dict[str, Told]) -> Callable[[Callable], None]:
+def told(all_told: dict[str, Told] | pytest.fail.Exception) -> Callable[[Callable], None]:
     """told(story) fails where the story fails."""
+    if isinstance(all_told, pytest.fail.Exception):
+        raise all_told
     return lambda story: all_told[story.__name__].end()

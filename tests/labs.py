@@ -161,7 +161,9 @@ def labs_folder() -> Path:
 
 
 def start_lab(name: str, *options: str) -> Lab:
-    """`stoker lab up`; the lab ends with this process, if not before."""
+    """`stoker lab up`, in namespaces mode where that can be; the lab ends with this process, if not before."""
+    if "--mode" not in options:
+        options = (*options, "--mode", "namespaces" if needs.is_met("namespaces") else "processes")
     started = subprocess.run(
         [BIN / "stoker", "lab", "up", "--name", name, "--owner", str(os.getpid()), *options],
         capture_output=True,
@@ -183,9 +185,8 @@ def stop_lab(name: str) -> None:
 @pytest.fixture(scope="session")
 def shared_lab() -> Iterator[Lab]:
     """The cluster of this test run: 4 nodes of 2 CPUs and 2 GPUs. Use `lab`, which is this one put in order."""
-    mode = "namespaces" if needs.is_met("namespaces") else "processes"
     name = f"t{os.getpid()}"
-    yield start_lab(name, "--mode", mode)
+    yield start_lab(name)
     stop_lab(name)
 
 
