@@ -197,19 +197,19 @@ def test_options_that_make_no_sense_are_refused(stoker, place, options, said):
 
 def test_a_folder_that_others_can_change_is_refused(stoker, place):
     place.chmod(0o777)
-    refused = stoker("lab", "up", env={"STOKER_LAB_DIR": place}, code=2)
+    refused = stoker("lab", "up", "--mode", "processes", env={"STOKER_LAB_DIR": place}, code=2)
     assert refused.err == (
         f"lab: {place}: must be a folder of yours that only you can write to\n"
         "  try: STOKER_LAB_DIR=/path/to/another stoker lab up\n"
     )
     long = place / ("x" * 40)
-    assert stoker("lab", "up", env={"STOKER_LAB_DIR": long}, code=2).err == (
+    assert stoker("lab", "up", "--mode", "processes", env={"STOKER_LAB_DIR": long}, code=2).err == (
         f"lab: {long}: path longer than 48 characters, which the names of Slurm's sockets do not allow (STOKER_LAB_DIR)\n"
     )
 
 
 def test_a_path_that_slurm_would_misread_is_refused(stoker, place):
-    refused = stoker("lab", "up", env={"STOKER_LAB_DIR": place / "my labs"}, code=2)
+    refused = stoker("lab", "up", "--mode", "processes", env={"STOKER_LAB_DIR": place / "my labs"}, code=2)
     assert refused.err == (
         f"lab: {place}/my labs: Slurm's files take only letters, digits and . _ - + @ in a path (STOKER_LAB_DIR)\n"
     )
