@@ -36,6 +36,19 @@ class Job:
                 found.append(f"{entry.name} {name} {rest.split()[0]}")
         return found
 
+    def running(self, program: str) -> list[int]:
+        """Those whose command line has `program` as a word. Others come and go: what a rank asks of git, dpkg, pip."""
+        found = []
+        for line in self.processes():
+            pid = int(line.split()[0])
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if program.encode() in words and b"rank" not in words:
+                found.append(pid)
+        return found
+
     def pid(self, rank: int, name: str) -> int | None:
         """The process of that rank and name, once it is there."""
         for line in self.processes():

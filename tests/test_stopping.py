@@ -165,7 +165,9 @@ def test_ranks_that_save_when_they_are_ended_from_outside_stop_with_75(stoker, t
     job = Job(tmp_path, python(tmp_path, "p.py", SAVES.format(signals="signal.SIGTERM,")))
     process = stoker.start("run", "job.yaml")
     wait_for(lambda: both_ready(job))
-    for pid in [parent(int(line.split()[0])) for line in job.processes() if "stoker" not in line]:
+    ranks = [parent(pid) for pid in job.running("p.py")]
+    assert len(set(ranks)) == 2
+    for pid in ranks:
         os.kill(pid, signal.SIGTERM)
     code, err = finish(process)
     assert code == 75
