@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import run_folders
 from conftest import BIN
+from crc import crc32c
 
 DTYPES = {"F32": "float32", "BF16": "bfloat16", "I64": "int64", "BOOL": "bool"}
 
@@ -290,16 +291,6 @@ def test_a_checkpoint_of_a_newer_stoker_is_not_called_damaged(stoker, checkpoint
     manifest.write_text(zeroed[:digits] + f"{crc32c(zeroed.encode()):08x}" + zeroed[digits + 8 :])
     done = stoker("checkpoint", "verify", "ckpt/step-200", code=2)
     assert done.err == "ckpt/step-200/manifest.json: version 9 is not known (this stoker reads version 1)\n"
-
-
-def crc32c(data: bytes) -> int:
-    """CRC-32C bit by bit: a second opinion on the checksum of the format page."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def test_checksums_are_the_ones_of_the_format_page(exported):

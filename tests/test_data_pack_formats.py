@@ -6,15 +6,7 @@ from pathlib import Path
 
 import packing
 import pytest
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
+from crc import crc32c
 
 
 def masked(crc: int) -> int:

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+
 namespace stoker {
 namespace {
 
@@ -16,6 +18,18 @@ TEST(Encode, base64) {
   EXPECT_EQ(encoded("fooba"), "Zm9vYmE=");
   EXPECT_EQ(encoded("foobar"), "Zm9vYmFy");
   EXPECT_EQ(encoded("\xFF\xFB\xF0"), "//vw");
+}
+
+// The limits of RFC 3629, section 4.
+TEST(Encode, is_utf8) {
+  for (const std::string_view good :
+       {"", "plain", "gr\xC3\xBCn", "\xE0\xA0\x80", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})
+    EXPECT_TRUE(is_utf8(good)) << good;
+  EXPECT_TRUE(is_utf8(std::string_view("\0", 1)));
+  for (const std::string_view bad :
+       {"\x80", "\xC0\x80", "\xC1\xBF", "a\xC3", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xE2\x82",
+        "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"})
+    EXPECT_FALSE(is_utf8(bad)) << printable(bad);
 }
 
 TEST(Encode, html) {

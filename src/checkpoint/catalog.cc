@@ -128,8 +128,21 @@ Result<StepReport> verify_step(const Path& folder, Depth depth, Progress& progre
   return report;
 }
 
+Result<StepInfo> look_at_step(const Path& directory, Step step, Depth depth, Progress& progress) {
+  const Path folder = directory / step_folder_name(step);
+  auto report = verify_step(folder, depth, progress);
+  if (report.ok()) return std::move(report->info);
+  if (report.error().code() != Code::invalid) return std::move(report).error();
+  StepInfo info;
+  info.folder = folder;
+  info.step = step;
+  info.why = std::string(report.error().message());
+  return info;
+}
+
 Result<std::vector<StepInfo>> list_steps(const Path& directory, Depth depth, WallTime now) {
   OK_OR_RETURN(names, list_directory(directory));
+  NoProgress progress;
   std::vector<StepInfo> steps;
   for (const std::string& name : names) {
     const Path folder = directory / name;
@@ -137,14 +150,8 @@ Result<std::vector<StepInfo>> list_steps(const Path& directory, Depth depth, Wal
     if (const auto hidden = hidden_folder(name); hidden && !hidden->is_removed) {
       steps.push_back(pending_info(folder, hidden->step, now));
     } else if (const auto step = step_of_folder(name)) {
-      auto report = verify_step(folder, depth);
-      if (!report.ok() && report.error().code() == Code::not_found) continue;  // removed since the listing
-      StepInfo info;
-      if (report.ok()) info = std::move(report->info);
-      if (!report.ok()) info.why = std::string(report.error().message());
-      info.folder = folder;
-      info.step = *step;
-      steps.push_back(std::move(info));
+      auto info = look_at_step(directory, *step, depth, progress);
+      if (info.ok()) steps.push_back(std::move(*info));  // else removed since the listing
     }
   }
   std::sort(steps.begin(), steps.end(), [](const StepInfo& a, const StepInfo& b) {

@@ -51,6 +51,10 @@ struct StepInfo {
 /// not_found when the directory is missing.
 Result<std::vector<StepInfo>> list_steps(const Path& directory, Depth depth, WallTime now);
 
+/// One committed step, as list_steps shows it: one that a newer Stoker wrote is torn, with the reason in
+/// `why`. not_found when it is gone, cancelled when `progress` asked to stop.
+Result<StepInfo> look_at_step(const Path& directory, Step step, Depth depth, Progress& progress);
+
 /// What verify finds.
 struct StepReport {
   StepInfo info;

@@ -45,46 +45,37 @@ Status remove_step(const Path& folder) {
   return remove_tree(away);
 }
 
-Result<std::vector<Path>> keep_newest(const Path& directory, int keep, const Path& reading) {
-  std::vector<Path> removed;
-  OK_OR_RETURN(steps, step_folders(directory));
-  if (keep <= 0 || steps.size() <= static_cast<std::size_t>(keep)) return removed;
-  std::error_code error;
-  const Path spared = reading.empty() ? reading : std::filesystem::weakly_canonical(reading, error);
-  int valid = 0;
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const Path folder = directory / step_folder_name(*step);
-    if (valid < keep) {
-      const auto report = verify_step(folder, Depth::structure);
-      valid += report.ok() && report->damages.empty() ? 1 : 0;
-      continue;
-    }
-    if (std::filesystem::weakly_canonical(folder, error) == spared) continue;
-    RETURN_IF_ERROR(remove_step(folder));
-    removed.push_back(folder);
-  }
-  return removed;
-}
-
-Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepRule& rule,
+Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepRule& rule, Depth depth,
                                               Progress& progress) {
   OK_OR_RETURN(steps, step_folders(directory));
   std::vector<PlannedStep> plan;
   int valid = 0;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const bool may_stay = valid < rule.newest || rule.every > Duration::zero();
-    OK_OR_RETURN(report, verify_step(directory / step_folder_name(*step),
-                                     may_stay ? Depth::bytes : Depth::structure, progress));
-    const bool is_valid = report.damages.empty();
+    OK_OR_RETURN(info, look_at_step(directory, *step, may_stay ? depth : Depth::structure, progress));
+    const bool is_valid = info.state == StepState::valid;
     const Fate fate = valid >= rule.newest ? Fate::removed : is_valid ? Fate::newest : Fate::not_older;
     valid += is_valid ? 1 : 0;
-    plan.push_back({std::move(report.info), fate});
+    plan.push_back({std::move(info), fate});
   }
-  if (!plan.empty() && valid == 0)
-    return invalid("{}: no checkpoint is whole, so none is removed", printable(directory.string()))
-        .cure("stoker checkpoint verify {}", shell_quote(directory.string()));
   if (rule.every > Duration::zero()) keep_first_of_stretches(plan, Seconds(rule.every).count());
   return plan;
+}
+
+Result<std::vector<Path>> keep_newest(const Path& directory, int keep, const Path& reading) {
+  std::vector<Path> removed;
+  if (keep <= 0) return removed;
+  NoProgress progress;
+  OK_OR_RETURN(plan, plan_pruning(directory, {.newest = keep}, Depth::structure, progress));
+  std::error_code error;
+  const Path spared = reading.empty() ? reading : std::filesystem::weakly_canonical(reading, error);
+  for (const PlannedStep& planned : plan) {
+    if (planned.fate != Fate::removed) continue;
+    if (std::filesystem::weakly_canonical(planned.step.folder, error) == spared) continue;
+    RETURN_IF_ERROR(remove_step(planned.step.folder));
+    removed.push_back(planned.step.folder);
+  }
+  return removed;
 }
 
 }  // namespace stoker::checkpoint

@@ -19,11 +19,6 @@ namespace stoker::checkpoint {
 /// Returns what was removed; what cannot be removed is left for the next time.
 std::vector<Path> remove_abandoned(const Path& directory, WallTime now);
 
-/// Keeps the newest `keep` valid steps (structure, not bytes) and removes the older ones, `reading` excepted.
-/// Steps that are not valid do not count and go only when they are older than all that are kept. `keep` 0
-/// keeps all. A step vanishes at once: it is renamed before its files go.
-Result<std::vector<Path>> keep_newest(const Path& directory, int keep, const Path& reading);
-
 /// Which steps a person wants to keep.
 struct KeepRule {
   int newest = 3;  ///< valid ones; at least 1
@@ -48,11 +43,16 @@ struct PlannedStep {
   Fate fate = Fate::removed;
 };
 
-/// What becomes of each step of a directory, newest first; removes nothing. Every byte of the steps that may
-/// be kept is read, so that a damaged one does not count. Invalid when none is valid: nothing may go then.
-/// Cancelled when `progress` asks to stop.
-Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepRule& rule,
+/// What becomes of each step of a directory, newest first; removes nothing. To the depth given, the steps
+/// that may be kept are checked, so that a damaged one does not count; when none is valid, none is planned to
+/// go. Empty when there is no directory. Cancelled when `progress` asks to stop.
+Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepRule& rule, Depth depth,
                                               Progress& progress);
+
+/// Removes what plan_pruning() says for the newest `keep` steps (structure, not bytes), `reading` excepted.
+/// Steps that are not valid do not count and go only when they are older than all that are kept. `keep` 0
+/// keeps all. A step vanishes at once: it is renamed before its files go.
+Result<std::vector<Path>> keep_newest(const Path& directory, int keep, const Path& reading);
 
 /// Takes one step away as keep_newest does.
 Status remove_step(const Path& folder);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/hash.h"
 #include "checkpoint/sandbox.h"
 
 namespace stoker::checkpoint {
@@ -24,7 +25,7 @@ class Pruning : public testing::Test {
   // "6 newest, 5 removed"
   std::string plan(const KeepRule& rule) {
     NoProgress progress;
-    const auto made = plan_pruning(box.directory(), rule, progress);
+    const auto made = plan_pruning(box.directory(), rule, Depth::bytes, progress);
     if (!made.ok()) return made.error().to_string();
     std::string text;
     for (const PlannedStep& planned : *made)
@@ -64,8 +65,8 @@ TEST_F(Pruning, a_damaged_step_does_not_count_and_does_not_go_before_older_ones)
 TEST_F(Pruning, nothing_goes_when_no_step_is_whole) {
   for (const int step : {1, 2, 3, 4, 5, 6}) damage(step);
   EXPECT_EQ(plan({.newest = 1}),
-            format("{}: no checkpoint is whole, so none is removed\n  try: stoker checkpoint verify {}",
-                   box.directory().string(), shell_quote(box.directory().string())));
+            "6 newer than kept ones, 5 newer than kept ones, 4 newer than kept ones, 3 newer than kept ones, "
+            "2 newer than kept ones, 1 newer than kept ones");
 }
 
 TEST_F(Pruning, keeps_the_first_whole_step_of_each_stretch) {
@@ -80,18 +81,31 @@ TEST_F(Pruning, keeps_the_first_whole_step_of_each_stretch) {
             "6 newest, 5 first of its time, 4 removed, 3 removed, 2 first of its time, 1 removed");
 }
 
+TEST_F(Pruning, a_step_of_a_newer_stoker_counts_as_no_whole_one) {
+  std::string text = *read_file(box.step(6) / kManifestName);
+  const std::size_t version = text.find("\"version\": 1");
+  ASSERT_NE(version, std::string::npos);
+  text[version + 11] = '9';
+  const std::size_t digits = text.find("\"crc32c\": \"") + 11;
+  text.replace(digits, 8, "00000000");
+  text.replace(digits, 8, format("{:08x}", crc32c(std::as_bytes(std::span(text)))));
+  ASSERT_TRUE(write_file(box.step(6) / kManifestName, text).ok());
+  EXPECT_EQ(plan({.newest = 1}),
+            "6 newer than kept ones, 5 newest, 4 removed, 3 removed, 2 removed, 1 removed");
+}
+
 TEST_F(Pruning, stops_when_asked) {
   class Stop final : public Progress {
    public:
     void report(const ProgressState&) override {}
     bool stop_requested() const override { return true; }
   } stop;
-  EXPECT_EQ(plan_pruning(box.directory(), {}, stop).status().code(), Code::cancelled);
+  EXPECT_EQ(plan_pruning(box.directory(), {}, Depth::bytes, stop).status().code(), Code::cancelled);
 }
 
 TEST_F(Pruning, an_empty_directory_has_no_plan) {
   NoProgress progress;
-  EXPECT_TRUE(plan_pruning(box.directory() / "none", {}, progress)->empty());
+  EXPECT_TRUE(plan_pruning(box.directory() / "none", {}, Depth::bytes, progress)->empty());
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // `stoker cancel RUN`: docs/commands/cancel.md
-#include <nlohmann/json.hpp>
-
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/runs.h"
 #include "launch/control.h"
 
@@ -46,13 +45,11 @@ int cancel(std::span<const std::string> words, Output& out) {
     out.line("{} {}, run {}", o.dry_run ? "would end" : "asked to end:", target(*plan), run->id());
   }
   const bool is_asked = plan->how != How::none && !o.dry_run;
-  out.json(nlohmann::ordered_json{
-      {"run", run->id()},
-      {"job", plan->scheduler_job.empty() ? nlohmann::ordered_json(nullptr)
-                                          : nlohmann::ordered_json(plan->scheduler_job)},
-      {"state", std::string(to_text(plan->before.life))},
-      {"asked", is_asked}}
-               .dump());
+  out.json(dump({{"run", run->id()},
+                 {"job", plan->scheduler_job.empty() ? nlohmann::ordered_json(nullptr)
+                                                     : nlohmann::ordered_json(plan->scheduler_job)},
+                 {"state", std::string(to_text(plan->before.life))},
+                 {"asked", is_asked}}));
   return exit_code::kOk;
 }
 

@@ -1,9 +1,8 @@
 // `stoker check JOB`: docs/commands/check.md
-#include <nlohmann/json.hpp>
-
 #include "base/process.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "config/writer.h"
 #include "explain/preflight.h"
 #include "job/job.h"
@@ -101,7 +100,7 @@ int check(std::span<const std::string> words, Output& out) {
   if (const auto code = arguments.parse(words, out)) return *code;
   if (options.keys) {
     out.raw(config::text_table(job::schema()));
-    out.json(keys_json().dump());
+    out.json(dump(keys_json()));
     return exit_code::kOk;
   }
   const Result<job::Job> job = job::load(options.job, {.environment = environment(), .set = options.set});
@@ -114,7 +113,7 @@ int check(std::span<const std::string> words, Output& out) {
   if (!around) return out.fail(around.error());
   const explain::Preflight preflight = explain::preflight(*job, *around);
   print(options, *job, preflight, out);
-  out.json(to_json(options, *job, preflight).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  out.json(dump(to_json(options, *job, preflight)));
   return preflight.is_ready() ? exit_code::kOk : exit_code::kFailed;
 }
 

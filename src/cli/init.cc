@@ -1,11 +1,10 @@
 // `stoker init [FILE]`: docs/commands/init.md
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "format/manifest.h"
 #include "job/starter.h"
 
@@ -73,7 +72,7 @@ int init(std::span<const std::string> words, Output& out) {
       found.empty() ? "found no script and no dataset: fill in what to run" : "found " + join(found, ", "));
   out.line("  next: stoker check {}", shell_quote(file));
   const nlohmann::ordered_json json = {{"job", printable(file)}, {"found", found}};
-  out.json(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  out.json(dump(json));
   return exit_code::kOk;
 }
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/time.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/runs.h"
 #include "launch/control.h"
 #include "observe/log_reader.h"
@@ -95,7 +96,7 @@ Status show(const Options& o, Output& out) {
   RETURN_IF_ERROR(print(run, reader, sink, o.is_following));
   show_batch_log(attempt, out);
   const nlohmann::ordered_json value = {{"run", run.id()}, {"attempt", attempt.number()}, {"lines", lines}};
-  if (out.is_json()) out.json(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (out.is_json()) out.json(dump(value));
   return {};
 }
 

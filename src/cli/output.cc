@@ -5,10 +5,9 @@
 #include <cstdlib>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/thread.h"
 #include "base/time.h"
+#include "cli/json.h"
 
 namespace stoker::cli {
 
@@ -119,7 +118,7 @@ int Output::fail(const Status& status) {
                                            {{"code", std::string(to_text(status.code()))},
                                             {"message", std::string(status.message())},
                                             {"cure", std::string(status.cure())}}}};
-    json(error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    json(dump(error));
   } else {
     print_note(status.to_string());
   }

@@ -4,18 +4,9 @@
 #include "launch/submit.h"
 
 namespace stoker::cli {
-namespace {
-
-struct Options {
-  std::string job;
-  std::vector<std::string> set;
-  bool dry_run = false;
-};
-
-}  // namespace
 
 int run(std::span<const std::string> words, Output& out) {
-  Options o;
+  JobChoice o;
   Arguments arguments("run", "Runs a job here: on this machine, or inside the current Slurm allocation.");
   arguments.positional("JOB", &o.job,
                        "the job file; or the folder of an attempt, as a batch script names it");
@@ -29,14 +20,9 @@ int run(std::span<const std::string> words, Output& out) {
     if (!request.ok()) return out.fail(request.error());
     return run_request(std::move(*request), o.dry_run, out);
   }
-  job::LoadOptions load{.set = o.set};
-  for (const auto& [name, value] : current_environment()) load.environment.push_back(name + "=" + value);
-  auto job = job::load(o.job, load);
-  if (!job.ok()) return out.fail(job.error());
-  launch::Request request{.job = std::move(*job)};
-  request.job_file = o.job;
-  request.typed = typed_words("run", words);
-  return run_request(std::move(request), o.dry_run, out);
+  auto request = request_of(o, "run", words);
+  if (!request.ok()) return out.fail(request.error());
+  return run_request(std::move(*request), o.dry_run, out);
 }
 
 }  // namespace stoker::cli

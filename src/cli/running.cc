@@ -2,8 +2,7 @@
 
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
+#include "cli/json.h"
 #include "cli/runs.h"
 #include "record/run_events.h"
 
@@ -11,8 +10,6 @@ namespace stoker::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string command_text(const std::vector<std::string>& command) {
   std::string text;
@@ -111,6 +108,17 @@ Result<Path> own_program() {
   const Path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return unavailable("stoker: cannot tell where it is: {}", error.message());
   return program;
+}
+
+Result<launch::Request> request_of(const JobChoice& choice, std::string_view command,
+                                   std::span<const std::string> words) {
+  job::LoadOptions load{.set = choice.set};
+  for (const auto& [name, value] : current_environment()) load.environment.push_back(name + "=" + value);
+  OK_OR_RETURN(job, job::load(choice.job, load));
+  launch::Request request{.job = std::move(job)};
+  request.job_file = choice.job;
+  request.typed = typed_words(command, words);
+  return request;
 }
 
 std::vector<std::string> typed_words(std::string_view command, std::span<const std::string> words) {

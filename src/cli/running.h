@@ -1,4 +1,4 @@
-// What `run` and `resume` share: starting what was asked for and saying how it ended.
+// What `run`, `submit` and `resume` share: reading what was asked for, starting it, and saying how it ended.
 #pragma once
 
 #include "base/process.h"
@@ -14,6 +14,17 @@ Result<Path> own_program();
 
 /// The words as they were typed, for the run's records.
 std::vector<std::string> typed_words(std::string_view command, std::span<const std::string> words);
+
+/// JOB and the options with which `run` and `submit` take one.
+struct JobChoice {
+  std::string job;
+  std::vector<std::string> set;
+  bool dry_run = false;
+};
+
+/// The job file with the values laid over it, as a request of `command`, which was given `words`.
+Result<launch::Request> request_of(const JobChoice& choice, std::string_view command,
+                                   std::span<const std::string> words);
 
 /// Submits the request, prints, and returns the exit code; shows the batch script only with `dry_run`.
 int submit_request(launch::Request request, bool dry_run, Output& out);

@@ -1,10 +1,9 @@
 // `stoker status [RUN]`: docs/commands/status.md
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "base/time.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/runs.h"
 #include "job/job.h"
 #include "launch/life.h"
@@ -122,8 +121,7 @@ void print(const std::vector<Line>& lines, Output& out) {
   if (out.is_json()) {
     nlohmann::ordered_json runs = nlohmann::ordered_json::array();
     for (const Line& line : lines) runs.push_back(to_json(line));
-    out.json(nlohmann::ordered_json{{"runs", runs}}.dump(-1, ' ', false,
-                                                         nlohmann::json::error_handler_t::replace));
+    out.json(dump({{"runs", runs}}));
     return;
   }
   std::vector<std::string> header = {"RUN", "STATE", "RANKS", "ELAPSED", "PROGRESS", "SPEED", "NOTE"};

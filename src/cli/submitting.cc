@@ -1,6 +1,5 @@
 // What `submit` and `resume` share: putting a request into the queue and saying where it is.
-#include <nlohmann/json.hpp>
-
+#include "cli/json.h"
 #include "cli/running.h"
 #include "cli/runs.h"
 #include "launch/submit.h"
@@ -12,8 +11,6 @@ using Json = nlohmann::ordered_json;
 
 // sbatch tries for a while when the controller is busy.
 constexpr std::chrono::seconds kSubmitPatience{60};
-
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string counted(std::uint64_t count, std::string_view what) {
   return format("{} {}{}", count, what, count == 1 ? "" : "s");

@@ -1,7 +1,6 @@
 // `stoker wait RUN`: docs/commands/wait.md
-#include <nlohmann/json.hpp>
-
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/runs.h"
 #include "launch/control.h"
 
@@ -46,7 +45,7 @@ int wait(std::span<const std::string> words, Output& out) {
                                         {"state", std::string(to_text(ended->life))},
                                         {"exit_code", code},
                                         {"reason", ended->note}};
-  out.json(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  out.json(dump(value));
   return code;
 }
 

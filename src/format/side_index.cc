@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "format/load.h"
 
 namespace stoker::formats {
 
@@ -28,13 +29,6 @@ constexpr std::uint64_t kLengthMask = (std::uint64_t{1} << 48) - 1;
 enum Tag : std::uint16_t { kNames = 1, kFirst = 2, kLocators = 3, kLabels = 4, kKeyBegin = 5, kKeys = 6 };
 // A column with this bit may be skipped by a reader that does not know it.
 constexpr std::uint16_t kMayBeIgnored = 0x8000;
-
-template <typename T>
-T load(std::span<const std::byte> bytes, std::size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
 
 template <typename T>
 void put(std::string& out, T value) {

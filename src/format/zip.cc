@@ -7,6 +7,8 @@
 
 #include <isa-l.h>
 
+#include "format/load.h"
+
 namespace stoker::formats {
 
 static_assert(std::endian::native == std::endian::little, "zip numbers are read in place");
@@ -28,13 +30,6 @@ constexpr std::uint64_t kDirectoryLimit = std::uint64_t{2} << 30;
 // Deflate codes at most 258 bytes in two bits or so: more than 1032 to 1 is a lie.
 constexpr std::uint64_t kMostInflation = 1032;
 constexpr std::uint32_t kNarrow32 = 0xFFFFFFFF;
-
-template <typename T>
-T load(std::span<const std::byte> bytes, std::size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
 
 std::string_view text_at(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {
   return {reinterpret_cast<const char*>(bytes.data()) + offset, size};

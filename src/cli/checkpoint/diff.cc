@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "checkpoint/diff/step_diff.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -174,7 +173,7 @@ std::string to_json(const checkpoint::StepDiff& diff, const Labels& labels) {
                                        {"hyper_parameters", values_json(diff.hyper_parameters)},
                                        {"tensors", std::move(tensors)},
                                        {"batch_norms", std::move(norms)}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return dump(json);
 }
 
 Result<checkpoint::StepDiff> compare(const std::array<std::string, 2>& named, const std::string& runs,

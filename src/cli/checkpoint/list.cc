@@ -1,9 +1,8 @@
 // `stoker checkpoint list RUN|DIR`: docs/commands/checkpoint-list.md
-#include <nlohmann/json.hpp>
-
 #include "checkpoint/catalog.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -43,7 +42,7 @@ std::string to_json(const Path& directory, const std::vector<checkpoint::StepInf
     list.push_back(std::move(entry));
   }
   const nlohmann::ordered_json json = {{"directory", directory.string()}, {"steps", std::move(list)}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return dump(json);
 }
 
 Status show(const RunChoice& choice, Output& out) {

@@ -1,9 +1,10 @@
 // `stoker checkpoint prune RUN|DIR`: docs/commands/checkpoint-prune.md
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "checkpoint/retention.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -50,7 +51,7 @@ std::string to_json(const Path& directory, const std::vector<checkpoint::Planned
   }
   const nlohmann::ordered_json json = {
       {"directory", directory.string()}, {"dry_run", dry_run}, {"steps", std::move(steps)}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return dump(json);
 }
 
 Status prune(const Pruning& pruning, Output& out) {
@@ -59,9 +60,13 @@ Status prune(const Pruning& pruning, Output& out) {
   const checkpoint::KeepRule rule{.newest = static_cast<int>(*pruning.keep),
                                   .every = pruning.every.value_or(Duration::zero())};
   auto progress = out.progress("reading");
-  OK_OR_RETURN(plan, checkpoint::plan_pruning(directory, rule, *progress));
+  OK_OR_RETURN(plan, checkpoint::plan_pruning(directory, rule, checkpoint::Depth::bytes, *progress));
   progress.reset();
   if (plan.empty()) return not_found("{}: no checkpoint", printable(directory.string()));
+  if (std::ranges::find(plan, checkpoint::Fate::newest, &checkpoint::PlannedStep::fate) == plan.end()) {
+    return invalid("{}: no checkpoint is whole, so none is removed", printable(directory.string()))
+        .cure("stoker checkpoint verify {}", shell_quote(directory.string()));
+  }
   for (const checkpoint::PlannedStep& planned : plan) {
     if (pruning.dry_run || planned.fate != checkpoint::Fate::removed) continue;
     if (stop_requested()) return cancelled("checkpoint prune: stopped; what was removed before is gone");

@@ -1,10 +1,9 @@
 // `stoker checkpoint verify DIR`: docs/commands/checkpoint-verify.md
-#include <nlohmann/json.hpp>
-
 #include "checkpoint/catalog.h"
 #include "checkpoint/layout.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -73,7 +72,7 @@ int checkpoint_verify(std::span<const std::string> words, Output& out) {
     damaged += report->damages.empty() ? 0 : 1;
   }
   const nlohmann::ordered_json value = {{"steps", std::move(json)}};
-  out.json(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  out.json(dump(value));
   if (damaged == 0) return exit_code::kOk;
   out.note("{} of {} checkpoints damaged; a resume passes over {}", damaged, folders->size(),
            damaged == 1 ? "it" : "them");

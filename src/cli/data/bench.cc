@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -118,7 +117,7 @@ int print(const Options& o, std::vector<data::Trial> trials, Output& out) {
   out.line("best    {}", setting_of(trials[0]));
   const nlohmann::ordered_json all = {
       {"limit", best_now.limit}, {"setting", setting_of(trials[0])}, {"trials", json}};
-  out.json(all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  out.json(dump(all));
   return exit_code::kOk;
 }
 

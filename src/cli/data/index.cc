@@ -1,11 +1,10 @@
 // `stoker data index FOLDER`: docs/commands/data-index.md
 #include <algorithm>
-#include <thread>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/threads.h"
+#include "cli/json.h"
 #include "cli/output.h"
 #include "data/look/export_index.h"
 #include "data/look/index_build.h"
@@ -32,23 +31,22 @@ Result<std::vector<data::IndexExport>> exports(std::string_view text) {
 int data_index(std::span<const std::string> words, Output& out) {
   std::string folder;
   std::string others;
-  std::optional<std::int64_t> threads;
+  Threads threads;
   Arguments arguments("data index",
                       "Makes a dataset of a folder of tar shards, or an index that other readers want.");
   arguments.positional("FOLDER", &folder, "with shards (*.tar), by whatever tool");
   arguments.option("--export", &others, "KIND,...",
                    "wids, dali, energon: also the index files that these read");
-  arguments.option("-j,--jobs", &threads, "N", "threads (default: the cores)");
+  threads.declare(arguments);
   arguments.example("stoker data index shards/ --export wids,dali");
   if (const auto code = arguments.parse(words, out)) return *code;
 
   const auto wanted = exports(others);
   if (!wanted.ok()) return out.fail(wanted.error());
-  if (threads && (*threads < 1 || *threads > 256))
-    return out.fail(invalid("data index: -j,--jobs: {} is not between 1 and 256", *threads));
+  const auto thread_count = threads.count("data index");
+  if (!thread_count.ok()) return out.fail(thread_count.error());
   install_stop_signals();
   auto progress = out.progress("");
-  const auto cores = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
   // An export of a dataset that is whole needs no new index.
   const Path path(folder);
   const bool is_whole = !wanted->empty() && path_exists(path / formats::kManifestFile) &&
@@ -59,7 +57,7 @@ int data_index(std::span<const std::string> words, Output& out) {
     if (!manifest.ok()) return out.fail(manifest.error());
     built->manifest = std::move(*manifest);
   } else {
-    built = data::build_index(path, static_cast<int>(threads.value_or(cores)), *progress);
+    built = data::build_index(path, *thread_count, *progress);
   }
   if (!built.ok()) return out.fail(built.error());
   std::vector<std::string> written;
@@ -85,7 +83,7 @@ int data_index(std::span<const std::string> words, Output& out) {
                                        {"shards", manifest.shard_count()},
                                        {"has_labels", manifest.schema.has_labels},
                                        {"written", written}};
-  out.json(json.dump());
+  out.json(dump(json));
   return exit_code::kOk;
 }
 

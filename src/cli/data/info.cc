@@ -1,8 +1,7 @@
 // `stoker data info DATASET`: docs/commands/data-info.md
-#include <nlohmann/json.hpp>
-
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/output.h"
 #include "format/manifest.h"
 
@@ -95,7 +94,7 @@ std::string to_json(const Path& dataset, const formats::Manifest& manifest) {
                                {"height_min", images.height_min},
                                {"height_max", images.height_max}}},
                              {"left_out", manifest.left_out}};
-  return json.dump();
+  return dump(json);
 }
 
 }  // namespace

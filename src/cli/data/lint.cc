@@ -2,13 +2,12 @@
 #include "data/look/lint.h"
 
 #include <algorithm>
-#include <thread>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/readers.h"
+#include "cli/data/threads.h"
+#include "cli/json.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -78,7 +77,7 @@ std::string to_json(const std::string& where, const data::LintReport& report) {
                              {"disk_free", census.disk_free},
                              {"inodes_free", census.disk_files_free},
                              {"findings", findings}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return dump(json);
 }
 
 }  // namespace
@@ -87,7 +86,7 @@ int data_lint(std::span<const std::string> words, Output& out) {
   std::string where;
   std::string readers;
   std::string layout = "images";
-  std::optional<std::int64_t> threads;
+  Threads threads;
   bool decodes = false;
   Arguments arguments("data lint",
                       "Counts what lies in a source or a dataset, and says what is wrong with it.");
@@ -95,24 +94,23 @@ int data_lint(std::span<const std::string> words, Output& out) {
   arguments.flag("--decode", &decodes, "decodes every pixel, not only each image's structure");
   arguments.option("--for", &readers, "ranks=N,workers=N", "the job that is to read it");
   arguments.option("--layout", &layout, "KIND", "images or files, as in data pack");
-  arguments.option("-j,--jobs", &threads, "N", "threads (default: the cores)");
+  threads.declare(arguments);
   arguments.example("stoker data lint photos/");
   if (const auto code = arguments.parse(words, out)) return *code;
 
   if (layout != "images" && layout != "files")
     return out.fail(
         invalid("data lint: --layout: unknown value '{}' (one of: images, files)", printable(layout)));
-  if (threads && (*threads < 1 || *threads > 256))
-    return out.fail(invalid("data lint: -j,--jobs: {} is not between 1 and 256", *threads));
+  const auto thread_count = threads.count("data lint");
+  if (!thread_count.ok()) return out.fail(thread_count.error());
   const auto wanted = parse_readers("data lint", readers);
   if (!wanted.ok()) return out.fail(wanted.error());
   install_stop_signals();
   auto progress = out.progress("");
-  const auto cores = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
   const data::LintOptions options{
       .source = {.where = where,
                  .layout = layout == "files" ? data::SourceLayout::files : data::SourceLayout::images,
-                 .threads = static_cast<int>(threads.value_or(cores))},
+                 .threads = *thread_count},
       .decodes = decodes,
       .readers = *wanted};
   const Result<data::LintReport> report = data::lint(options, *progress);

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/readers.h"
+#include "cli/data/threads.h"
+#include "cli/json.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -32,7 +31,7 @@ struct Options {
   std::optional<ByteCount> shard_size;
   std::optional<std::int64_t> shards;
   std::optional<std::int64_t> seed;
-  std::optional<std::int64_t> threads;
+  Threads threads;
   std::optional<std::int64_t> metadata_rate;
   std::optional<std::int64_t> resize;
   std::optional<std::int64_t> quality;
@@ -113,15 +112,14 @@ Result<data::SourceOptions> to_source_options(const Options& o) {
   constexpr std::array<std::string_view, 2> kLayouts = {"images", "files"};
   OK_OR_RETURN(layout, choice("--layout", o.layout, kLayouts));
   OK_OR_RETURN(splits, split_shares(o.split));
-  RETURN_IF_ERROR(in_range("-j,--jobs", o.threads, 256));
+  OK_OR_RETURN(threads, o.threads.count("data pack"));
   RETURN_IF_ERROR(in_range("--metadata-rate", o.metadata_rate, 100'000'000));
   if (o.seed && *o.seed < 0) return invalid("data pack: --seed: {} is negative", *o.seed);
-  const auto cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
   return data::SourceOptions{.where = o.source,
                              .layout = static_cast<data::SourceLayout>(layout),
                              .splits = splits,
                              .seed = static_cast<std::uint64_t>(o.seed.value_or(0)),
-                             .threads = o.threads ? static_cast<int>(*o.threads) : cores,
+                             .threads = threads,
                              .metadata_per_s = static_cast<double>(o.metadata_rate.value_or(0))};
 }
 
@@ -251,7 +249,7 @@ std::string to_json(const data::PackPlan& plan, const data::PackSummary& summary
                                        {"files_left_out", summary.left_out},
                                        {"left_out", manifest.left_out},
                                        {"shards_done_before", summary.shards_kept}};
-  return json.dump();
+  return dump(json);
 }
 
 void declare(Arguments& arguments, Options& o) {
@@ -289,8 +287,7 @@ void declare(Arguments& arguments, Options& o) {
   arguments.flag("--strict", &o.is_strict, "a file that must be left out is an error");
   arguments.option("--most-left-out", &o.most_left_out, "PERCENT",
                    "more files left out than this are an error");
-  arguments.option("-j,--jobs", &o.threads, "N",
-                   "threads; the result is the same for any (default: the cores)");
+  o.threads.declare(arguments, "threads; the result is the same for any (default: the cores)");
   arguments.option("--metadata-rate", &o.metadata_rate, "N",
                    "files looked at or opened in a second, at most");
   arguments.option("--part", &o.part, "I/N", "one of N processes on any hosts; then: stoker data merge OUT");
@@ -309,7 +306,7 @@ void print_part(const data::PackPlan& plan, const data::PackSummary& summary, Ou
                                        {"shards_done", summary.shards_done},
                                        {"shards", plan.shards.size()},
                                        {"shards_done_before", summary.shards_kept}};
-  out.json(json.dump());
+  out.json(dump(json));
 }
 
 }  // namespace

@@ -2,12 +2,11 @@
 #include "data/pack/verify.h"
 
 #include <algorithm>
-#include <thread>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/threads.h"
+#include "cli/json.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -44,7 +43,7 @@ std::string to_json(const Path& dataset, const data::VerifyReport& report, bool 
                                        {"shards", report.manifest.shard_count()},
                                        {"damages", report.damages},
                                        {"damaged", damaged}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return dump(json);
 }
 
 }  // namespace
@@ -52,23 +51,20 @@ std::string to_json(const Path& dataset, const data::VerifyReport& report, bool 
 int data_verify(std::span<const std::string> words, Output& out) {
   std::string dataset;
   bool is_full = false;
-  std::optional<std::int64_t> threads;
+  Threads threads;
   Arguments arguments("data verify", "Compares a dataset with what was packed, and names what differs.");
   arguments.positional("DATASET", &dataset, "a folder that stoker data pack made");
   arguments.flag("--full", &is_full, "compare every byte, not only index and sizes");
-  arguments.option("-j,--jobs", &threads, "N", "threads (default: the cores)");
+  threads.declare(arguments);
   arguments.example("stoker data verify photos-s --full");
   if (const auto code = arguments.parse(words, out)) return *code;
-  if (threads && (*threads < 1 || *threads > 256)) {
-    return out.fail(invalid("data verify: -j,--jobs: {} is not between 1 and 256", *threads));
-  }
+  const auto thread_count = threads.count("data verify");
+  if (!thread_count.ok()) return out.fail(thread_count.error());
 
   install_stop_signals();
   auto progress = out.progress("");
   const auto depth = is_full ? data::VerifyDepth::bytes : data::VerifyDepth::index;
-  const auto cores = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
-  const Result<data::VerifyReport> report =
-      data::verify_dataset(dataset, depth, static_cast<int>(threads.value_or(cores)), *progress);
+  const Result<data::VerifyReport> report = data::verify_dataset(dataset, depth, *thread_count, *progress);
   progress.reset();
   if (!report.ok()) return out.fail(report.error());
   print(dataset, *report, is_full, out);

@@ -1,7 +1,6 @@
 // `stoker lab env`: docs/commands/lab-env.md
-#include <nlohmann/json.hpp>
-
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/lab/lab_name.h"
 #include "lab/lab.h"
 
@@ -24,7 +23,7 @@ int lab_env(std::span<const std::string> words, Output& out) {
   if (const Path modules = lab->folder / "etc/modules.sh"; path_exists(modules)) {
     out.line(". {}", shell_quote(modules.string()));
   }
-  out.json(json.dump());
+  out.json(dump(json));
   return exit_code::kOk;
 }
 

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/lab/heal.h"
 #include "cli/lab/lab_name.h"
 #include "cli/output.h"
@@ -26,10 +25,6 @@ struct Options {
   std::string loss;
   std::optional<Duration> after;
 };
-
-std::string dump(const ordered_json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 std::string whom(const lab::fault::Entry& entry) {
   return entry.rank < 0 ? entry.target : format("{} rank {}", entry.target, entry.rank);

@@ -1,8 +1,7 @@
 // `stoker lab fault heal [TARGET]`: docs/commands/lab-fault.md
 #include "cli/lab/heal.h"
 
-#include <nlohmann/json.hpp>
-
+#include "cli/json.h"
 #include "lab/fault/fault.h"
 
 namespace stoker::cli {
@@ -19,7 +18,7 @@ int tell(const std::string& lab, const lab::fault::Healed& healed, Output& out) 
     return out.fail(healed.failures[0]);
   }
   const ordered_json value = {{"lab", lab}, {"healed", healed.lines}};
-  out.json(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  out.json(dump(value));
   return exit_code::kOk;
 }
 

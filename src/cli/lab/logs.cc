@@ -1,9 +1,8 @@
 // `stoker lab logs [DAEMON...]`: docs/commands/lab-logs.md
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/lab/lab_name.h"
 #include "lab/lab.h"
 
@@ -63,7 +62,7 @@ Status show(const Options& o, Output& out) {
       if (chosen.size() > 1) out.line("[{}] {}", daemon, line);
     }
   }
-  out.json(json.dump());
+  out.json(dump(json));
   return {};
 }
 

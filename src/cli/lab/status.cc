@@ -1,9 +1,8 @@
 // `stoker lab status`: docs/commands/lab-status.md
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/lab/lab_name.h"
 #include "lab/state.h"
 
@@ -89,8 +88,7 @@ int lab_status(std::span<const std::string> words, Output& out) {
     print(lab, state, out);
     json.push_back(to_json(lab, state));
   }
-  out.json(
-      nlohmann::ordered_json{{"labs", json}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  out.json(dump({{"labs", json}}));
   return exit_code::kOk;
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/encode.h"
 #include "base/text.h"
 #include "data/pack/source/csv.h"
 
@@ -68,24 +69,6 @@ const Json* find(const Json& json, std::string_view name) {
     at = &*found;
   }
   return at;
-}
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto first = static_cast<unsigned char>(text[i]);
-    const std::size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    if (length == 0 || first > 0xF4 || length > text.size() - i) return false;
-    std::uint32_t code = first & (0xFFu >> (length + 1));
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if (next >> 6 != 2) return false;
-      code = code << 6 | (next & 0x3Fu);
-    }
-    const bool is_longer_than_needed = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-    if (is_longer_than_needed || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
-    i += length;
-  }
-  return true;
 }
 
 Status no_field(const Field& field) { return corrupt("{}: no field '{}'", field.component, field.name); }

@@ -7,6 +7,7 @@
 
 #include "base/encode.h"
 #include "data/look/thumbnail.h"
+#include "data/order/mix.h"
 #include "format/shard_source.h"
 
 namespace stoker::data {
@@ -24,10 +25,7 @@ struct Candidate {
 };
 
 std::uint64_t hash_of(std::uint64_t seed, std::uint64_t split, std::uint64_t sample) {
-  std::uint64_t x = seed * 0x9E3779B97F4A7C15u ^ split << 56 ^ sample;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
+  return mix(seed * kGolden ^ split << 56 ^ sample);
 }
 
 std::string escaped(std::string_view text) { return escape_html(printable(text)); }

@@ -2,19 +2,13 @@
 
 #include <cmath>
 
+#include "data/order/mix.h"
 #include "data/transform/randomness.h"
 
 namespace stoker::data {
 namespace {
 
 constexpr int kRounds = 6;
-
-// The finaliser of SplitMix64: every bit of the result depends on every bit of the value.
-std::uint64_t mixed(std::uint64_t v) {
-  v = (v ^ v >> 30) * 0xBF58476D1CE4E5B9ull;
-  v = (v ^ v >> 27) * 0x94D049BB133111EBull;
-  return v ^ v >> 31;
-}
 
 // 0 to n - 1 out of 32 random bits. REQUIRES: n < 2^32.
 std::uint64_t below(std::uint64_t n, std::uint64_t random) { return (random >> 32) * n >> 32; }
@@ -39,9 +33,9 @@ std::uint64_t Permutation::once(std::uint64_t i) const {
   std::uint64_t column = i % columns_;
   std::uint64_t key = key_.first;
   for (int round = 0; round < kRounds; ++round, key += key_.second | 1) {
-    row += below(rows_, mixed(column + key));
+    row += below(rows_, mix(column + key));
     if (row >= rows_) row -= rows_;
-    column += below(columns_, mixed(row + ~key));
+    column += below(columns_, mix(row + ~key));
     if (column >= columns_) column -= columns_;
   }
   return row * columns_ + column;

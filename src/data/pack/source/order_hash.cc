@@ -1,14 +1,10 @@
 #include "data/pack/source/order_hash.h"
 
+#include "data/order/mix.h"
+
 namespace stoker::data {
 
 namespace {
-
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
 
 // FNV-1a: spreads keys evenly once mixed, and needs no secret.
 std::uint64_t add(std::uint64_t hash, std::string_view text) {
@@ -23,7 +19,7 @@ std::uint64_t order_hash(const Source& source, const SourceSample& sample, std::
   std::uint64_t hash = add(0xCBF29CE484222325u, member);
   if (!member.empty()) hash = add(hash, "/");
   hash = mix(add(hash, basename_of(source.file(sample, 0).name)));
-  return seed == 0 ? hash : mix(hash ^ mix(seed * 0x9E3779B97F4A7C15u));
+  return seed == 0 ? hash : mix(hash ^ mix(seed * kGolden));
 }
 
 }  // namespace stoker::data

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <set>
 
+#include "base/encode.h"
 #include "base/thread.h"
 #include "data/pack/source/tree.h"
 
@@ -12,15 +13,6 @@ namespace {
 
 constexpr int kDeepest = 32;
 constexpr std::array<std::string_view, 5> kSplitNames = {"train", "val", "test", "valid", "validation"};
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
 
 // WebDataset skips members whose path begins so.
 bool is_skipped_by_readers(std::string_view member) {

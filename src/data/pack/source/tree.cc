@@ -3,20 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/encode.h"
+
 namespace stoker::data {
-
-namespace {
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
-}  // namespace
 
 std::span<std::byte> FileBytes::resize(std::size_t size) {
   if (size > capacity_) {
