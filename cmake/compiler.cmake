@@ -9,19 +9,27 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # What a precompiled header needs: ccache cannot see into it, whether it uses a macro such as __TIME__ or one given by
+  # -D. Ours are of others' headers alone, which do not.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()
 
 # One interface target instead of global options: the torch room's own headers do not survive -Werror.
 add_library(stoker_flags INTERFACE)
-target_include_directories(stoker_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
-target_compile_options(stoker_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+# Whoever uses the installed libraries gets their headers, not our warnings.
+target_compile_features(stoker_flags INTERFACE cxx_std_20)
+target_include_directories(stoker_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
+                           $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/stoker>)
+foreach(option -Wall -Wextra -Werror -Wno-missing-field-initializers)
+  target_compile_options(stoker_flags INTERFACE $<BUILD_INTERFACE:${option}>)
+endforeach()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(stoker_flags INTERFACE -Wno-restrict)  # false alarms on string + (GCC bug 105651)
+  target_compile_options(stoker_flags INTERFACE $<BUILD_INTERFACE:-Wno-restrict>)  # false alarms on string + (GCC bug 105651)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # libstdc++ 12's own std::stable_sort uses std::get_temporary_buffer, which clang 19 calls deprecated.
-  target_compile_options(stoker_flags INTERFACE -Wthread-safety -Wno-deprecated-declarations)
+  target_compile_options(stoker_flags INTERFACE $<BUILD_INTERFACE:-Wthread-safety>
+                         $<BUILD_INTERFACE:-Wno-deprecated-declarations>)
 endif()
 
 if(STOKER_STDLIB)

@@ -15,12 +15,24 @@ function(stoker_library name header)
   add_library(stoker::${name} INTERFACE IMPORTED GLOBAL)
   target_include_directories(stoker::${name} INTERFACE ${${name}_INCLUDE_DIR})
   target_link_libraries(stoker::${name} INTERFACE ${${name}_LIBRARY})
+  list(JOIN ARGN " " files)
+  set_property(GLOBAL APPEND PROPERTY STOKER_LINKED "\"${name} ${files}\"")  # for stokerConfig.cmake.in
 endfunction()
 
 function(stoker_header_library name header)
   find_path(${name}_INCLUDE_DIR ${header} REQUIRED)
   add_library(stoker::${name} INTERFACE IMPORTED GLOBAL)
   target_include_directories(stoker::${name} INTERFACE ${${name}_INCLUDE_DIR})
+  set_property(GLOBAL APPEND PROPERTY STOKER_LINKED "\"${name}\"")
+endfunction()
+
+# A static library of Debian's that programs take in, as it is not made to be part of a shared one: the Python module
+# loads the shared one.
+function(stoker_embedded_library name header)
+  stoker_library(${name} ${header} lib${name}.a ${name})
+  find_library(${name}_SHARED NAMES ${name} REQUIRED)
+  set_property(TARGET stoker::${name} PROPERTY INTERFACE_LINK_LIBRARIES
+               $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>,${${name}_SHARED},${${name}_LIBRARY}>)
 endfunction()
 
 stoker_header_library(fmt fmt/format.h)
@@ -31,6 +43,10 @@ stoker_header_library(hwy hwy/highway.h)
 stoker_library(yaml yaml.h yaml)
 stoker_library(crypto openssl/sha.h crypto)
 stoker_library(isal isa-l.h isal)
+stoker_embedded_library(blosc blosc.h)
+stoker_embedded_library(lz4 lz4.h)
+stoker_embedded_library(snappy snappy-c.h)
+stoker_library(zlib zlib.h z)
 stoker_library(zstd zstd.h zstd)
 stoker_library(sodium sodium.h sodium)
 stoker_library(jpeg jpeglib.h jpeg)

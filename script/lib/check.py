@@ -81,13 +81,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="script/check", description="Looks at the sources without running them.")
     parser.add_argument("--fix", action="store_true", help="put right what the formatters can")
     parser.add_argument("--only", metavar="NAME", help="run one check")
+    parser.add_argument("--without", metavar="NAME", help="run all but one")
     options = parser.parse_args()
     os.chdir(Path(__file__).resolve().parents[2])
     chosen = checks(project_files(), options.fix)
+    for name in (options.only, options.without):
+        if name and name not in chosen:
+            parser.error(f"no check '{name}' (there are: {', '.join(chosen)})")
     if options.only:
-        if options.only not in chosen:
-            parser.error(f"no check '{options.only}' (there are: {', '.join(chosen)})")
         chosen = {options.only: chosen[options.only]}
+    chosen.pop(options.without, None)
     failed = []
     for name, check in chosen.items():
         started = time.monotonic()

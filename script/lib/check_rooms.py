@@ -16,6 +16,9 @@ EXTERNAL = {
     "yaml": ("yaml.h",),
     "crypto": ("openssl/",),
     "isal": ("isa-l",),
+    "blosc": ("blosc.h",),
+    "lz4": ("lz4.h",),
+    "zlib": ("zlib.h",),
     "zstd": ("zstd",),
     "sodium": ("sodium",),
     "jpeg": ("jpeglib.h", "jerror.h"),
@@ -40,7 +43,7 @@ class Room:
 
 
 def parse_table(cmake: str) -> dict[str, Room]:
-    """The rooms that cmake/rooms.cmake declares: stoker_room(NAME ROOMS ... LIBRARIES ...)."""
+    """The rooms that cmake/rooms.cmake declares: stoker_room(NAME [COLD] ROOMS ... LIBRARIES ...)."""
     code = re.sub(r"#[^\n]*", "", cmake)
     rooms = {}
     for name, rest in re.findall(r"\bstoker_room\((\w+)([^)]*)\)", code):
@@ -48,7 +51,7 @@ def parse_table(cmake: str) -> dict[str, Room]:
             continue
         before, _, libraries = rest.partition("LIBRARIES")
         external = frozenset(library.rpartition("::")[2] for library in libraries.split())
-        rooms[name] = Room(name, frozenset(before.replace("ROOMS", "").split()), external)
+        rooms[name] = Room(name, frozenset(before.partition("ROOMS")[2].split()), external)
     return rooms
 
 
@@ -70,7 +73,6 @@ def check(files: Iterable[Path], table: Path) -> Iterator[Finding]:
     rooms = parse_table(table.read_text())
     for cycle in cycles(rooms):
         yield Finding(table, 1, f"rooms include each other: {cycle}")
-    torch_units = []
     sources = [path for path in files if path.parts[0] == "src" and path.suffix in (".cc", ".h")]
     private = private_headers(sources)
     for path in sources:
@@ -78,8 +80,6 @@ def check(files: Iterable[Path], table: Path) -> Iterator[Finding]:
         if room is None:
             yield Finding(path, 1, f"'{path.parts[1]}' is no room of {table}")
             continue
-        if room.name == "torch" and path.suffix == ".cc" and not path.stem.endswith("_test"):
-            torch_units.append(path)
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if match := re.match(r'\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', line):
                 wrong = (
@@ -87,8 +87,25 @@ def check(files: Iterable[Path], table: Path) -> Iterator[Finding]:
                 )
                 if wrong:
                     yield Finding(path, number, wrong)
+    known: dict[Path, bool] = {}
+    units = (path for path in sources if path.suffix == ".cc" and not is_test(path))
+    torch_units = [path for path in units if sees_libtorch(path, known)]
     if len(torch_units) > MOST_TORCH_UNITS:
         yield Finding(Path("src/torch"), 1, f"{len(torch_units)} sources see libtorch (at most {MOST_TORCH_UNITS})")
+
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+
+
+def sees_libtorch(path: Path, known: dict[Path, bool]) -> bool:
+    """Whether it includes libtorch, itself or through headers of ours: such a source costs seconds to compile."""
+    if path not in known:
+        known[path] = False  # for headers that include each other
+        known[path] = path.exists() and any(
+            library_of(theirs) == "libtorch" if theirs else sees_libtorch(Path("src") / ours, known)
+            for ours, theirs in INCLUDE.findall(path.read_text())
+        )
+    return known[path]
 
 
 def wrong_with_own(room: Room, included: str) -> str | None:

@@ -36,15 +36,29 @@ def test_a_change_elsewhere_does_not():
     assert key() == before
 
 
+def test_the_python_modules_sources_are_looked_at_and_nobody_elses():
+    for name in ("python/core/batch.cc", "python/core/batch.h", "elsewhere/src/theirs.cc", "bench/ours.cc"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text('#include "core/batch.h"\n#include "a/deep.h"\n')
+    everything = ["src/a/main.cc", "src/gone.cc", "python/core/batch.cc", "elsewhere/src/theirs.cc", "bench/ours.cc"]
+    commands = [{"directory": ".", "file": str(Path(name).absolute()), "command": ""} for name in everything]
+    Path("build").mkdir()
+    Path("build/compile_commands.json").write_text(json.dumps(commands))
+    found = list(check_tidy.compiled_sources(Path("build")))
+    assert found == [Path("src/a/main.cc"), Path("python/core/batch.cc")]
+    check_tidy.included.cache_clear()
+    assert check_tidy.included(found[1]) == {Path("python/core/batch.h"), Path("src/a/deep.h")}
+
+
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ("int none() { return missing; }", "use of undeclared identifier 'missing'"),
         ("void idle() { int unused = 3; }", "unused variable 'unused'"),
         ("int well() { return 3; }", ""),
     ],
 )
-def test_what_does_not_compile_without_a_warning_is_found(code, told):
+def test_what_does_not_compile_without_a_warning_is_found(code, message):
     source = Path("src/a/main.cc")
     source.write_text(code + "\n")
     command = f"clang++-19 -std=c++20 -stdlib=libc++ -Wall -Werror -c {source.absolute()}"
@@ -53,5 +67,5 @@ def test_what_does_not_compile_without_a_warning_is_found(code, told):
     Path("build/compile_commands.json").write_text(json.dumps([entry]))
     Path(".clang-tidy").write_text("Checks: '-*,modernize-use-override'\n")
     found = check_tidy.tidy(source, Path("build"))
-    assert bool(found) == bool(told)
-    assert not told or any(told in finding.text for finding in found)
+    assert bool(found) == bool(message)
+    assert not message or any(message in finding.text for finding in found)

@@ -1,0 +1,112 @@
+"""Writes a few whole files of each kind that a harness of fuzz/ reads, so that it begins behind the first bytes:
+fuzz_seeds.py FOLDER fills FOLDER/<harness>. A harness without seeds begins with nothing, as before."""
+
+import io
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+from PIL import Image
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tests"))
+
+from packing import jpeg  # noqa: E402
+from records import imagenet, record  # noqa: E402
+
+
+def images() -> list[bytes]:
+    """JPEG (baseline, progressive, grey, with restart markers), PNG, WebP."""
+    picture = Image.open(io.BytesIO(jpeg(1, (24, 16))))
+    ways: list[tuple[str, Image.Image, dict]] = [
+        ("JPEG", picture, {"quality": 80}),
+        ("JPEG", picture, {"progressive": True, "comment": b"text"}),
+        ("JPEG", picture.convert("L"), {"restart_marker_blocks": 1}),
+        ("JPEG", picture.convert("CMYK"), {}),
+        ("PNG", picture, {}),
+        ("PNG", picture.convert("P"), {}),
+        ("WEBP", picture, {"lossless": True}),
+        ("WEBP", picture, {"quality": 50}),
+    ]
+    found = []
+    for kind, image, options in ways:
+        data = io.BytesIO()
+        image.save(data, kind, **options)
+        found.append(data.getvalue())
+    return found
+
+
+def archives() -> tuple[bytes, bytes]:
+    """A tar with a long name and a zip with both methods."""
+    tar, packed = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in ("cat/1.jpg", "cat/1.cls", "x" * 120 + "/é.txt"):
+            member = tarfile.TarInfo(name)
+            member.size = 3
+            archive.addfile(member, io.BytesIO(b"123"))
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("cat/1.txt", b"1" * 100, zipfile.ZIP_DEFLATED)
+        archive.writestr("dog/2.txt", b"2", zipfile.ZIP_STORED)
+    return tar.getvalue(), packed.getvalue()
+
+
+def npy(text: str, data: bytes) -> bytes:
+    header = (text + " " * (-(len(text) + 11) % 64) + "\n").encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+def from_a_dataset(command: Path) -> dict[str, list[bytes]]:
+    """What the built command writes: manifest, index, an unfinished packing's plan and fragment (without their CRCs)."""
+    with tempfile.TemporaryDirectory() as folder:
+        box = Path(folder)
+        (box / "in/cat").mkdir(parents=True)
+        for i in range(4):
+            (box / f"in/cat/{i}.jpg").write_bytes(jpeg(i))
+        pack = [command, "data", "pack", box / "in"]
+        subprocess.run([*pack, box / "out"], check=True, capture_output=True)
+        subprocess.run([*pack, box / "parts", "--shards", "2", "--part", "1/2"], check=True, capture_output=True)
+        pending = [path.read_bytes() for path in sorted((box / "parts/.packing").iterdir()) if path.suffix != ".tar"]
+        return {
+            "manifest_fuzz": [(box / "out/manifest.json").read_bytes()],
+            "index_fuzz": [(box / "out/index.bin").read_bytes()],
+            "pack_plan_fuzz": [content.split(b"\n", 1)[1] for content in pending if b"\n" in content],
+        }
+
+
+def seeds() -> dict[str, list[bytes]]:
+    tar, packed = archives()
+    records = [record(imagenet(1)), record({"image": jpeg(2), "label": 3})]
+    messages = [content[12:-4] for content in records]
+    pictures = images()
+    trial = "1,v,torch,64,2,True,False,2,True,False,0.100000,0.200000,1000,640.0,decode\n"
+    found = {
+        "tar_fuzz": [tar],
+        "zip_fuzz": [packed],
+        "tfrecord_fuzz": records + messages,
+        "pack_source_fuzz": [tar, packed, *records, *messages],
+        "decode_fuzz": pictures,
+        "jpeg_rewrite_fuzz": pictures,
+        "image_check_fuzz": pictures,
+        "npy_fuzz": [npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", bytes(24))],
+        "fields_fuzz": [b'{"a": 1, "b": {"c": "x"}}', b"a,b\n1,x\n"],
+        "csv_fuzz": [b'path,label\n"a ""b"".jpg",cat\n'],
+        "trials_fuzz": [trial.encode()],
+    }
+    command = REPOSITORY / "build/release/bin/stoker"
+    return found | (from_a_dataset(command) if command.exists() else {})
+
+
+def main() -> None:
+    for harness, contents in seeds().items():
+        folder = Path(sys.argv[1]) / harness
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, content in enumerate(contents):
+            (folder / f"seed-{number}").write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()
