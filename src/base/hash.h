@@ -36,6 +36,9 @@ class Sha256 {
 
 Digest sha256(std::span<const std::byte> bytes);
 Digest sha256(std::string_view text);
+/// Both hashes, in less than twice the time of one where the processor has instructions for SHA-256: it then
+/// works on the two at once. Pays for long texts of about the same length.
+std::array<Digest, 2> sha256_of_two(std::span<const std::byte> first, std::span<const std::byte> second);
 /// Reads 64 hexadecimal digits.
 Result<Digest> parse_digest(std::string_view text);
 
@@ -43,5 +46,8 @@ Result<Digest> parse_digest(std::string_view text);
 /// what came before, so that pieces can be added up.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed = 0);
 std::uint32_t crc32c(std::string_view text, std::uint32_t seed = 0);
+/// The value of two texts one after the other, from that of each and the length of the second. Takes as long
+/// as crc32c() of some kilobytes, whatever the length.
+std::uint32_t crc32c_of_both(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes);
 
 }  // namespace stoker

@@ -116,11 +116,12 @@ void Layers::add_environment(std::span<const std::string> environment) {
   }
 }
 
-void Layers::add_flags(std::span<const std::string> flags) {
+void Layers::add_flags(std::span<const std::string> flags, std::string_view label) {
   for (const std::string& flag : flags) {
     const std::size_t equals = flag.find('=');
     const std::string path(trim(flag.substr(0, std::min(equals, flag.size()))));
-    const auto source = std::make_shared<const Source>(Layer::flag, format("--set {}", printable(path)), "");
+    const auto source =
+        std::make_shared<const Source>(Layer::flag, format("{} {}", label, printable(path)), "");
     if (equals == std::string::npos || path.empty()) {
       mistakes_.add({source, 0}, "wants KEY.PATH=VALUE, as in --set params.lr=0.2");
       continue;

@@ -55,8 +55,8 @@ class Layers {
   void add_document(const Document& document);
   /// Of "NAME=value" texts those whose name is STOKER_SET_<KEY_PATH>.
   void add_environment(std::span<const std::string> environment);
-  /// "key.path=value" texts.
-  void add_flags(std::span<const std::string> flags);
+  /// "key.path=value" texts; mistakes name them "<label> key.path".
+  void add_flags(std::span<const std::string> flags, std::string_view label = "--set");
   /// Expands references, reads and checks every value, adds defaults. What could not be read is missing in
   /// the result and told in the mistakes.
   Effective resolve();

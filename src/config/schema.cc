@@ -7,13 +7,25 @@
 namespace stoker::config {
 namespace {
 
-// The segments of `pattern` fit the first segments of `path`, and there are no fewer of them in `path`.
-bool begins_with(const std::vector<std::string_view>& path, const std::vector<std::string_view>& pattern) {
-  if (pattern.size() > path.size()) return false;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != "*" && pattern[i] != path[i]) return false;
+// How a path lies to the key of a setting.
+struct Fit {
+  bool is_same = false;
+  bool is_above = false;       // the path names a group of the key
+  std::string_view next = {};  // the key's segment behind the path then
+};
+
+// Segment by segment and without a copy: every key of every file is held against all settings.
+Fit fit(std::string_view pattern, std::string_view path) {
+  while (!path.empty()) {
+    if (pattern.empty()) return {};
+    const std::string_view part = pattern.substr(0, pattern.find('.'));
+    const std::string_view name = path.substr(0, path.find('.'));
+    if (part != "*" && part != name) return {};
+    pattern.remove_prefix(std::min(part.size() + 1, pattern.size()));
+    path.remove_prefix(std::min(name.size() + 1, path.size()));
   }
-  return true;
+  if (pattern.empty()) return {.is_same = true};
+  return {.is_above = true, .next = pattern.substr(0, pattern.find('.'))};
 }
 
 std::vector<std::string_view> segments(std::string_view path) {
@@ -26,11 +38,7 @@ bool is_below(std::string_view path, std::string_view prefix) {
   return path == prefix || (path.starts_with(prefix) && path[prefix.size()] == '.');
 }
 
-bool matches(std::string_view pattern, std::string_view path) {
-  const auto parts = segments(pattern);
-  const auto names = segments(path);
-  return parts.size() == names.size() && begins_with(names, parts);
-}
+bool matches(std::string_view pattern, std::string_view path) { return fit(pattern, path).is_same; }
 
 std::string variable_name(std::string_view path) {
   std::string name;
@@ -49,32 +57,23 @@ bool is_name(std::string_view text) {
 }
 
 KeyKind Schema::find(std::string_view path) const {
-  const auto names = segments(path);
   KeyKind kind;
   for (const Setting& setting : settings_) {
-    const auto parts = segments(setting.key);
-    if (parts.size() == names.size() && begins_with(names, parts)) kind.setting = &setting;
-    if (parts.size() <= names.size()) continue;
-    const std::vector<std::string_view> head(parts.begin(),
-                                             parts.begin() + static_cast<std::ptrdiff_t>(names.size()));
-    if (!begins_with(names, head)) continue;
+    const Fit found = fit(setting.key, path);
+    if (found.is_same) kind.setting = &setting;
+    if (!found.is_above) continue;
     kind.is_group = true;
-    kind.takes_names = kind.takes_names || parts[names.size()] == "*";
+    kind.takes_names = kind.takes_names || found.next == "*";
   }
   return kind;
 }
 
 std::vector<std::string_view> Schema::children(std::string_view path) const {
-  const auto names = segments(path);
   std::vector<std::string_view> found;
   for (const Setting& setting : settings_) {
-    const auto parts = segments(setting.key);
-    if (parts.size() <= names.size()) continue;
-    const std::vector<std::string_view> head(parts.begin(),
-                                             parts.begin() + static_cast<std::ptrdiff_t>(names.size()));
-    const std::string_view child = parts[names.size()];
-    if (child == "*" || !begins_with(names, head)) continue;
-    if (std::find(found.begin(), found.end(), child) == found.end()) found.push_back(child);
+    const Fit above = fit(setting.key, path);
+    if (!above.is_above || above.next == "*") continue;
+    if (std::find(found.begin(), found.end(), above.next) == found.end()) found.push_back(above.next);
   }
   return found;
 }

@@ -135,9 +135,14 @@ Result<Value> read_numbers(const Setting& setting, const Node& node) {
   return Value(std::move(values));
 }
 
+// The choice of an interval that is a word by itself.
+constexpr std::string_view kAutomatic = "auto";
+
 std::string every_examples(const Setting& setting, std::string_view count) {
   std::string text;
-  for (std::string_view unit : split(setting.choices, '|')) text += format("{} {}, ", count, unit);
+  for (std::string_view unit : split(setting.choices, '|')) {
+    text += unit == kAutomatic ? format("{}, ", unit) : format("{} {}, ", count, unit);
+  }
   return text + format("{}min or never", count);
 }
 
@@ -145,6 +150,11 @@ Result<Value> read_every(const Setting& setting, const Node& node) {
   Period period;
   if (node.text == "never") return Value(period);
   const std::string_view text = node.text;
+  for (std::string_view choice : split(setting.choices, '|')) {
+    if (choice != kAutomatic || text != choice) continue;
+    period.unit = std::string(choice);
+    return Value(std::move(period));
+  }
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string_view unit = trim(text.substr(digits));
   if (digits > 0 && unit.empty()) {
@@ -152,7 +162,7 @@ Result<Value> read_every(const Setting& setting, const Node& node) {
   }
   for (std::string_view choice : split(setting.choices, '|')) {
     const bool is_singular = choice.ends_with('s') && unit == choice.substr(0, choice.size() - 1);
-    if (unit != choice && !is_singular) continue;
+    if ((unit != choice && !is_singular) || choice == kAutomatic) continue;
     if (!parse_number(text.substr(0, digits), &period.count))
       return invalid("{} is too large", text.substr(0, digits));
     if (period.count == 0) return invalid("0 {} is too small (write never for none)", choice);
@@ -232,6 +242,7 @@ struct TextOf {
     if (period.count == 1 && period.unit.ends_with('s')) {
       return format("1 {}", period.unit.substr(0, period.unit.size() - 1));
     }
+    if (period.unit == kAutomatic) return period.unit;
     if (!period.unit.empty()) return format("{} {}", period.count, period.unit);
     return period.time == Duration::zero() ? "never" : duration_text(period.time);
   }

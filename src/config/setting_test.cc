@@ -14,6 +14,8 @@ constexpr Setting kChoice{.key = "k", .type = Type::choice, .choices = "cosine|l
 constexpr Setting kNumbers{.key = "k", .type = Type::numbers, .at_least = 0, .what = "w"};
 constexpr Setting kEvery{
     .key = "k", .type = Type::every, .choices = "steps|epochs", .at_least = 1, .what = "w"};
+constexpr Setting kAutoEvery{
+    .key = "k", .type = Type::every, .choices = "auto|steps", .at_least = 1, .what = "w"};
 constexpr Setting kPath{.key = "k", .type = Type::path, .what = "w"};
 constexpr Setting kWords{.key = "k", .type = Type::words, .what = "w"};
 
@@ -42,6 +44,8 @@ TEST(SettingValue, is_read_by_type) {
   EXPECT_EQ(*read(kEvery, "1 epoch"), Value(Period{.count = 1, .unit = "epochs"}));
   EXPECT_EQ(*read(kEvery, "10min"), Value(Period{.time = std::chrono::minutes(10)}));
   EXPECT_EQ(*read(kEvery, "never"), Value(Period{}));
+  EXPECT_EQ(*read(kAutoEvery, "auto"), Value(Period{.unit = "auto"}));
+  EXPECT_EQ(*read(kAutoEvery, "3 steps"), Value(Period{.count = 3, .unit = "steps"}));
   EXPECT_EQ(*read(kWords, "a 'b c'"), Value(std::vector<std::string>{"a", "b c"}));
   EXPECT_EQ(*read(kWords, "[a, b c]"), Value(std::vector<std::string>{"a", "b c"}));
 }
@@ -77,6 +81,9 @@ TEST(SettingValue, without_its_unit_is_refused) {
   EXPECT_EQ(mistake(kEvery, "30"), "'30' has no unit (write 30 steps, 30 epochs, 30min or never)");
   EXPECT_EQ(mistake(kEvery, "30 lines"),
             "'30 lines' is not an interval (as in 10 steps, 10 epochs, 10min or never)");
+  EXPECT_EQ(mistake(kAutoEvery, "3 auto"),
+            "'3 auto' is not an interval (as in auto, 10 steps, 10min or never)");
+  EXPECT_EQ(mistake(kEvery, "auto"), "'auto' is not an interval (as in 10 steps, 10 epochs, 10min or never)");
 }
 
 TEST(SettingValue, out_of_range_is_refused) {
@@ -148,6 +155,7 @@ TEST(SettingValue, written_as_yaml_reads_back_the_same) {
   }
   EXPECT_EQ(yaml_text(Value(Period{.count = 1, .unit = "epochs"})), "1 epoch");
   EXPECT_EQ(yaml_text(Value(Period{})), "never");
+  EXPECT_EQ(yaml_text(Value(Period{.unit = "auto"})), "auto");
   EXPECT_EQ(yaml_text(Value(0.1)), "0.1");
 }
 
