@@ -1,10 +1,12 @@
 #include "net/channel.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <optional>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -70,7 +72,7 @@ void tune(int fd) {
 
 }  // namespace
 
-Result<Channel> Channel::connect(std::string_view address, Deadline deadline) {
+Result<Dial> Dial::start(std::string_view address) {
   OK_OR_RETURN(target, parse_address(address));
   Fd fd(::socket(target.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return posix_error(address, errno);
@@ -78,27 +80,69 @@ Result<Channel> Channel::connect(std::string_view address, Deadline deadline) {
       errno != EINPROGRESS) {
     return posix_error(address, errno);
   }
-  pollfd waiting{fd.get(), POLLOUT, 0};
+  return Dial(std::move(fd), std::string(address));
+}
+
+Result<Channel> Dial::finish() && {
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return posix_error(address_, error);
+  tune(fd_.get());
+  return Channel(std::move(fd_));
+}
+
+Result<Channel> Channel::connect(std::string_view address, Deadline deadline) {
+  OK_OR_RETURN(dial, Dial::start(address));
+  pollfd waiting{dial.fd(), POLLOUT, 0};
   while (::poll(&waiting, 1, deadline.poll_ms()) <= 0) {
     if (deadline.passed()) return timeout("{}: does not answer", address);
   }
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) return posix_error(address, error);
-  tune(fd.get());
-  return Channel(std::move(fd));
+  return std::move(dial).finish();
 }
 
 Result<Channel> Channel::connect_any(const std::vector<std::string>& addresses, Deadline deadline) {
-  std::string reasons;
+  // Which of them wins should not hang on a moment: an earlier one may come a little later.
+  constexpr std::chrono::milliseconds kGrace{100};
+  std::vector<std::optional<Dial>> dials(addresses.size());
+  std::vector<std::string> reasons(addresses.size());
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    const auto part = deadline.left() / static_cast<std::int64_t>(addresses.size() - i);
-    auto channel = connect(addresses[i], Deadline::after(part));
-    if (channel.ok()) return channel;
-    reasons += (reasons.empty() ? "" : "; ") + std::string(channel.status().message());
+    auto dial = Dial::start(addresses[i]);
+    if (dial.ok()) dials[i] = std::move(*dial);
+    if (!dial.ok()) reasons[i] = dial.status().message();
   }
-  return unavailable("cannot reach the run: {}", reasons.empty() ? "it has no address" : reasons);
+  std::optional<Channel> best;
+  for (;;) {
+    std::vector<pollfd> waiting;
+    std::vector<std::size_t> which;
+    for (std::size_t i = 0; i < dials.size(); ++i) {
+      if (!dials[i]) continue;
+      waiting.push_back({dials[i]->fd(), POLLOUT, 0});
+      which.push_back(i);
+    }
+    if (waiting.empty() || deadline.passed()) break;
+    ::poll(waiting.data(), waiting.size(), deadline.poll_ms());
+    for (std::size_t k = 0; k < waiting.size(); ++k) {
+      if (waiting[k].revents == 0) continue;
+      auto channel = std::move(*dials[which[k]]).finish();
+      dials[which[k]].reset();
+      if (!channel.ok()) {
+        reasons[which[k]] = channel.status().message();
+        continue;
+      }
+      best = std::move(*channel);
+      // From here on only those before it in the list can still win.
+      dials.resize(which[k]);
+      deadline = Deadline::at(std::min(deadline.time(), Deadline::after(kGrace).time()));
+      break;
+    }
+  }
+  if (best) return std::move(*best);
+  for (std::size_t i = 0; i < dials.size(); ++i) {
+    if (dials[i]) reasons[i] = format("{}: does not answer", addresses[i]);
+  }
+  return unavailable("cannot reach the run: {}",
+                     reasons.empty() ? "it has no address" : ::stoker::join(reasons, "; "));
 }
 
 std::string Channel::own_address() const {

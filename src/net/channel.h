@@ -22,7 +22,8 @@ class Channel {
   /// Connects to "<numeric address>:<port>" or "[<IPv6>]:<port>". Timeout at the deadline, Unavailable when
   /// refused or unreachable; no name is resolved.
   static Result<Channel> connect(std::string_view address, Deadline deadline);
-  /// The first of several addresses of one listener that answers; each gets an even part of the time left.
+  /// The first in the list of one listener's addresses that answer; all are tried at once, so that one which
+  /// takes packets and says nothing costs no time.
   static Result<Channel> connect_any(const std::vector<std::string>& addresses, Deadline deadline);
 
   /// Queues the message and sends what goes. Unavailable when the connection is gone or 1 MiB waits already.
@@ -39,12 +40,31 @@ class Channel {
   std::string own_address() const;
   std::string peer_address() const;
   int fd() const { return fd_.get(); }
+  /// The connection itself, for bytes that are no messages. What was received and not taken is lost.
+  Fd release() && { return std::move(fd_); }
 
  private:
   Fd fd_;
   bool closed_ = false;
   std::string unsent_;
   FrameParser parser_;
+};
+
+/// A connection on its way.
+class Dial {
+ public:
+  /// Begins to connect to an address as Channel::connect takes it. Unavailable when that fails at once.
+  static Result<Dial> start(std::string_view address);
+  /// Writable, or in error, once it is decided.
+  int fd() const { return fd_.get(); }
+  /// REQUIRES: poll(2) has said that it is decided. Unavailable when it was refused or is unreachable.
+  Result<Channel> finish() &&;
+
+ private:
+  Dial(Fd fd, std::string address) : fd_(std::move(fd)), address_(std::move(address)) {}
+
+  Fd fd_;
+  std::string address_;
 };
 
 /// Who may connect to a listener.

@@ -1,11 +1,15 @@
 #include "net/port.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
 #include <ifaddrs.h>
 #include <memory>
 #include <net/if.h>
 #include <netinet/in.h>
+#ifdef __GLIBC__
+#include <nss.h>
+#endif
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -61,19 +65,34 @@ std::uint16_t first_ephemeral_port(const Path& proc) {
   return 32768;
 }
 
-Result<PortReservation> PortReservation::find(std::uint64_t seed) {
+std::string to_text(const PortRange& range) { return format("{}-{}", range.first, range.last); }
+
+std::optional<PortRange> parse_port_range(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  const bool is_range = dash != std::string_view::npos && parse_number(text.substr(0, dash), &first) &&
+                        parse_number(text.substr(dash + 1), &last) && first >= 1 && first <= last &&
+                        last <= 65535;
+  if (!is_range) return std::nullopt;
+  return PortRange{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
+}
+
+Result<PortReservation> PortReservation::find(std::uint64_t seed, std::optional<PortRange> range) {
   const std::uint16_t end = first_ephemeral_port();
   // Where clients may take nearly every port, the upper half is as good as any.
-  const std::uint32_t low = end > kLowestPort + kProbes ? kLowestPort : 32768;
-  const std::uint32_t high = end > kLowestPort + kProbes ? end : 65536;
+  const bool is_low = end > kLowestPort + kProbes;
+  const std::uint32_t low = range ? range->first : is_low ? kLowestPort : 32768;
+  const std::uint32_t high = range ? range->last + 1U : is_low ? end : 65536;
+  const int probes = std::min(kProbes, static_cast<int>(high - low));
   int error = EADDRINUSE;
-  for (int i = 0; i < kProbes; ++i) {
+  for (int i = 0; i < probes; ++i) {
     const auto port = static_cast<std::uint16_t>(low + (seed + static_cast<std::uint64_t>(i)) % (high - low));
     Fd fd;
     error = reserve(port, &fd);
     if (error == 0) return PortReservation(std::move(fd), port);
   }
-  return unavailable("ports {} to {}: none of {} tried is free on this host ({})", low, high - 1, kProbes,
+  return unavailable("ports {} to {}: none of {} tried is free on this host ({})", low, high - 1, probes,
                      posix_error("bind", error).message());
 }
 
@@ -83,6 +102,20 @@ Result<PortReservation> PortReservation::take(std::uint16_t port) {
   if (error == 0) return PortReservation(std::move(fd), port);
   if (error == EADDRINUSE) return unavailable("port {}: taken by another program on this host", port);
   return posix_error(format("port {}", port), error);
+}
+
+bool is_numeric_address(const std::string& text) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET, text.c_str(), &address) == 1 ||
+         ::inet_pton(AF_INET6, text.c_str(), &address) == 1;
+}
+
+bool look_names_up_in_files() {
+#ifdef __GLIBC__
+  return ::__nss_configure_lookup("hosts", "files") == 0;
+#else
+  return false;
+#endif
 }
 
 std::string host_name() {

@@ -3,13 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
 #include "base/status.h"
 
 namespace stoker::net {
+
+/// The ports that a site lets its jobs use, both ends included.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+
+  friend bool operator==(const PortRange&, const PortRange&) = default;
+};
+/// "21000-21999".
+std::string to_text(const PortRange& range);
+/// Nothing for anything else, or for an empty range.
+std::optional<PortRange> parse_port_range(std::string_view text);
 
 /// A TCP port kept from everybody else on this host while this object lives. The program it was taken for can
 /// still listen on it, if it sets SO_REUSEADDR as PyTorch's store does: the socket here is bound, never
@@ -19,8 +33,9 @@ class PortReservation {
   PortReservation() = default;
   /// A free port below the range that the kernel hands to outgoing connections (ip_local_port_range), so that
   /// no client takes it between now and its use. The search starts at a place that `seed` decides, so that
-  /// two runs rarely probe the same ones. Unavailable when none of 1000 is free.
-  static Result<PortReservation> find(std::uint64_t seed);
+  /// two runs rarely probe the same ones. Unavailable when none of 1000 is free. With `range` only these
+  /// count.
+  static Result<PortReservation> find(std::uint64_t seed, std::optional<PortRange> range = std::nullopt);
   /// That port. Unavailable "port 29500: taken by another program on this host" when it is not free.
   static Result<PortReservation> take(std::uint16_t port);
 
@@ -36,6 +51,13 @@ class PortReservation {
 /// The first port that the kernel gives to outgoing connections, read from `proc`; 32768 where it cannot be
 /// read.
 std::uint16_t first_ephemeral_port(const Path& proc = "/proc");
+
+/// "10.0.0.1" or "fe80::1": an address that needs no look-up.
+bool is_numeric_address(const std::string& text);
+/// From now on this process looks for names of hosts in /etc/hosts alone, so that no library of it waits for
+/// a DNS that is silent. For a program's main: it is for all its threads. False where the C library knows no
+/// such thing.
+bool look_names_up_in_files();
 
 /// This host's name without its domain, as Slurm and people call it.
 std::string host_name();

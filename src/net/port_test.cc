@@ -65,5 +65,30 @@ TEST(Host, the_name_has_no_domain) {
   EXPECT_EQ(host_name().find('.'), std::string::npos);
 }
 
+TEST(Port, a_site_s_range_is_kept_to) {
+  auto held = PortReservation::find(11);
+  ASSERT_TRUE(held.ok());
+  const PortRange range{held->port(), held->port()};
+  const std::string refused = PortReservation::find(5, range).status().to_string();
+  EXPECT_TRUE(refused.starts_with(
+      format("ports {} to {}: none of 1 tried is free on this host (", range.first, range.last)))
+      << refused;
+  *held = PortReservation();
+  EXPECT_EQ(PortReservation::find(5, range)->port(), range.first);
+}
+
+TEST(PortRange, reads_back_and_refuses_what_is_none) {
+  EXPECT_EQ(parse_port_range(to_text({21000, 21999})), (PortRange{21000, 21999}));
+  for (std::string_view text : {"", "21000", "5-4", "0-9", "1-70000", "a-b"})
+    EXPECT_EQ(parse_port_range(text), std::nullopt) << text;
+}
+
+TEST(Names, numeric_addresses_are_told_from_names) {
+  EXPECT_TRUE(is_numeric_address("10.0.0.1"));
+  EXPECT_TRUE(is_numeric_address("::1"));
+  EXPECT_FALSE(is_numeric_address("node1"));
+  EXPECT_FALSE(is_numeric_address("10.0.0"));
+}
+
 }  // namespace
 }  // namespace stoker::net

@@ -1,10 +1,13 @@
 #include "net/world.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <linux/sockios.h>
 #include <list>
 #include <optional>
 #include <set>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 
 #include "net/seal.h"
 
@@ -109,12 +112,14 @@ class WorldServer::Impl {
       guests_.push_back(Guest{Channel(std::move(fd)), Deadline::after(kHelloLimit), std::nullopt});
     }
     std::vector<WorldEvent> events;
-    std::size_t strangers = 0;
+    for (Guest& guest : guests_) hear(guest, &events);
+    auto strangers = static_cast<std::size_t>(
+        std::count_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return !guest.rank; }));
     for (auto guest = guests_.begin(); guest != guests_.end();) {
-      hear(*guest, &events);
-      strangers += guest->rank ? 0 : 1;
       const bool is_stale = !guest->rank && (guest->hello_limit.passed() || strangers > kMostStrangers);
-      guest = guest->channel.is_closed() || is_stale ? forget(guest, &events) : std::next(guest);
+      const bool goes = guest->channel.is_closed() || is_stale;
+      strangers -= goes && !guest->rank ? 1 : 0;
+      guest = goes ? forget(guest, &events) : std::next(guest);
     }
     return events;
   }
@@ -128,6 +133,14 @@ class WorldServer::Impl {
     for (Guest& guest : guests_) {
       if (guest.rank) deliver(guest, message);
     }
+  }
+  std::size_t unacknowledged(Rank rank) const {
+    for (const Guest& guest : guests_) {
+      int queued = 0;
+      if (guest.rank == rank && ::ioctl(guest.channel.fd(), SIOCOUTQ, &queued) == 0 && queued > 0)
+        return static_cast<std::size_t>(queued);
+    }
+    return 0;
   }
 
  private:
@@ -235,6 +248,7 @@ std::vector<WorldEvent> WorldServer::take() { return impl_->take(); }
 void WorldServer::send(Rank rank, const Message& message) { impl_->send(rank, message); }
 const Roster& WorldServer::roster() const { return impl_->roster(); }
 void WorldServer::broadcast(const Message& message) { impl_->broadcast(message); }
+std::size_t WorldServer::unacknowledged(Rank rank) const { return impl_->unacknowledged(rank); }
 
 Result<Channel> join(std::string_view invitation, Hello hello, Deadline deadline) {
   const std::size_t at = invitation.find('@');

@@ -89,6 +89,10 @@ class WorldServer {
   void send(Rank rank, const Message& message);
   void broadcast(const Message& message);
   const Roster& roster() const;
+  /// Bytes sent to a rank that its kernel has not acknowledged; 0 for one that is not there. A process that
+  /// stands still does not keep its kernel from that: what stays unacknowledged for seconds is lost on the
+  /// way, or its host is gone.
+  std::size_t unacknowledged(Rank rank) const;
 
  private:
   class Impl;

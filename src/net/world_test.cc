@@ -137,6 +137,27 @@ TEST_F(World, strangers_change_nothing) {
   EXPECT_EQ(seen[0].kind, Kind::joined);
 }
 
+TEST_F(World, more_strangers_than_there_is_room_for_do_not_keep_a_rank_out) {
+  const std::string address = server->invitation().substr(7);
+  std::vector<Channel> strangers;
+  for (int i = 0; i < 300; ++i) {
+    auto channel = Channel::connect(address, soon());
+    ASSERT_TRUE(channel.ok()) << channel.status().message();
+    strangers.push_back(std::move(*channel));
+    if (i % 100 == 99) {
+      EXPECT_TRUE(server->take().empty());
+    }
+  }
+  // Connected, and seen by the run before it says hello.
+  auto rank = Channel::connect(address, soon());
+  ASSERT_TRUE(rank.ok());
+  EXPECT_TRUE(server->take().empty());
+  ASSERT_TRUE(rank->send(sealed(to_message(hello(0)), "secret")).ok());
+  const auto seen = events(*server, 1);
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].kind, Kind::joined);
+}
+
 TEST_F(World, a_hello_that_was_recorded_is_of_no_use) {
   const std::string address = server->invitation().substr(7);
   const Message recorded = sealed(to_message(hello(0)), "secret");

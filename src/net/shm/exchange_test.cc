@@ -1,0 +1,332 @@
+#include "net/shm/exchange.h"
+
+#include <csignal>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "net/port.h"
+#include "net/shm/test_ranks.h"
+
+namespace stoker::net::shm {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Arithmetic kFloatSum{Element::f32, Reduction::sum};
+
+void expect_ok(const std::vector<Status>& statuses) {
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+template <typename T>
+std::span<std::byte> bytes_of(std::vector<T>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+// rank r's element i: small whole numbers, so every order of summation is exact.
+std::vector<float> values_of(int rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>((i + 1) % 97 + static_cast<std::size_t>(rank));
+  return values;
+}
+
+Status expect_sum(const std::vector<float>& found, int ranks) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t base = (i + 1) % 97, count = static_cast<std::size_t>(ranks);
+    const auto sum = static_cast<float>(count * base + count * (count - 1) / 2);
+    if (found[i] != sum) return internal("element {} is {}, not {}", i, found[i], sum);
+  }
+  return {};
+}
+
+// Sizes around every limit: none, one, less than a cache line, where shares begin, a chunk, several chunks.
+constexpr std::size_t kCounts[] = {0, 1, 15, 17, 8192, 8193, 65536, 65537, 131'072, 131'073, 200'003};
+
+class Ranks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Exchange, Ranks, testing::Values(1, 2, 3, 4, 7));
+
+TEST_P(Ranks, all_reduce_gives_every_rank_the_sum) {
+  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    for (const std::size_t count : kCounts) {
+      std::vector<float> values = values_of(exchange.seat().rank.value, count);
+      RETURN_IF_ERROR(exchange.all_reduce(bytes_of(values), kFloatSum));
+      RETURN_IF_ERROR(expect_sum(values, exchange.seat().size.value));
+    }
+    return {};
+  }));
+}
+
+TEST_P(Ranks, broadcast_gives_every_rank_the_roots) {
+  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    for (const std::size_t count : kCounts) {
+      for (int root = 0; root < exchange.seat().size.value; ++root) {
+        std::vector<float> values = values_of(exchange.seat().rank.value, count);
+        RETURN_IF_ERROR(exchange.broadcast(bytes_of(values), Element::f32, Rank(root)));
+        if (values != values_of(root, count)) return internal("not rank {}'s {} values", root, count);
+      }
+    }
+    return {};
+  }));
+}
+
+TEST_P(Ranks, all_gather_gives_every_rank_all) {
+  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    const int ranks = exchange.seat().size.value;
+    for (const std::size_t count : kCounts) {
+      std::vector<float> own = values_of(exchange.seat().rank.value, count);
+      std::vector<std::vector<float>> all(static_cast<std::size_t>(ranks), std::vector<float>(count));
+      std::vector<std::span<std::byte>> into;
+      for (auto& values : all) into.push_back(bytes_of(values));
+      RETURN_IF_ERROR(exchange.all_gather(bytes_of(own), Element::f32, into));
+      for (int rank = 0; rank < ranks; ++rank) {
+        if (all[static_cast<std::size_t>(rank)] != values_of(rank, count)) return internal("rank {}", rank);
+      }
+    }
+    return {};
+  }));
+}
+
+TEST_P(Ranks, reduce_scatter_gives_each_rank_its_part_of_the_sum) {
+  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    const auto ranks = static_cast<std::size_t>(exchange.seat().size.value);
+    for (const std::size_t count : kCounts) {
+      // Each rank gives the same values to all, so every part of the sum is the same.
+      std::vector<float> given = values_of(exchange.seat().rank.value, count), own(count);
+      const std::vector<std::span<const std::byte>> parts(ranks, std::as_bytes(std::span(given)));
+      RETURN_IF_ERROR(exchange.reduce_scatter(parts, bytes_of(own), kFloatSum));
+      RETURN_IF_ERROR(expect_sum(own, exchange.seat().size.value));
+    }
+    return {};
+  }));
+}
+
+TEST_P(Ranks, reduce_gives_the_sum_to_the_root_alone) {
+  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    const int rank = exchange.seat().rank.value;
+    const int root = exchange.seat().size.value - 1;
+    for (const std::size_t count : kCounts) {
+      std::vector<float> values = values_of(rank, count);
+      RETURN_IF_ERROR(exchange.reduce(bytes_of(values), kFloatSum, Rank(root)));
+      if (rank == root) {
+        RETURN_IF_ERROR(expect_sum(values, root + 1));
+      } else if (values != values_of(rank, count)) {
+        return internal("the values of rank {} changed", rank);
+      }
+    }
+    return {};
+  }));
+}
+
+// Buffers are used again by the next chunk: different collectives behind each other must not meet in them.
+TEST_P(Ranks, mixed_collectives_in_a_row_do_not_disturb_each_other) {
+  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    const int ranks = exchange.seat().size.value;
+    for (int round = 0; round < 300; ++round) {
+      std::vector<float> sums =
+          values_of(exchange.seat().rank.value, 100 + static_cast<std::size_t>(round) * 37);
+      std::vector<float> copies = values_of(exchange.seat().rank.value, 1 + static_cast<std::size_t>(round));
+      RETURN_IF_ERROR(exchange.broadcast(bytes_of(copies), Element::f32, Rank(round % ranks)));
+      RETURN_IF_ERROR(exchange.all_reduce(bytes_of(sums), kFloatSum));
+      if (round % 5 == 0) RETURN_IF_ERROR(exchange.barrier());
+      RETURN_IF_ERROR(expect_sum(sums, ranks));
+      if (copies != values_of(round % ranks, copies.size())) return internal("round {}", round);
+    }
+    return {};
+  }));
+}
+
+TEST(Exchange, all_ranks_hold_the_same_bits_and_they_are_those_of_the_order_of_ranks) {
+  constexpr std::size_t kCount = 100'000;
+  std::vector<std::vector<float>> sums(5, std::vector<float>(kCount));
+  const auto value = [](std::size_t rank, std::size_t i) {
+    return 1.0F / static_cast<float>(1 + (i * 7919 + rank * 104'729) % 1'000'003);
+  };
+  expect_ok(on_threads(5, [&](Exchange& exchange) {
+    const auto rank = static_cast<std::size_t>(exchange.seat().rank.value);
+    for (std::size_t i = 0; i < kCount; ++i) sums[rank][i] = value(rank, i);
+    return exchange.all_reduce(bytes_of(sums[rank]), kFloatSum);
+  }));
+  for (std::size_t i = 0; i < kCount; ++i) {
+    float sum = value(0, i);
+    for (std::size_t rank = 1; rank < 5; ++rank) sum += value(rank, i);
+    for (const auto& found : sums) ASSERT_EQ(found[i], sum) << i;
+  }
+}
+
+TEST(Exchange, names_what_two_ranks_do_at_the_same_time) {
+  const auto statuses = on_threads(2, [](Exchange& exchange) -> Status {
+    RETURN_IF_ERROR(exchange.barrier());
+    std::vector<float> values(exchange.seat().rank.value == 0 ? 10 : 20);
+    return exchange.all_reduce(bytes_of(values), kFloatSum);
+  });
+  EXPECT_EQ(statuses[0].code(), Code::invalid);
+  EXPECT_EQ(
+      statuses[0].message(),
+      format("rank 1 (pid {} on {}) is in all-reduce 2 of 80 B of float32, rank 0 in all-reduce 2 of 40 B "
+             "of float32",
+             ::getpid(), host_name()));
+  EXPECT_THAT(std::string(statuses[1].message()), HasSubstr("rank 1 in all-reduce 2 of 80 B"));
+}
+
+TEST(Exchange, names_another_operation_root_and_reduction) {
+  const auto statuses = on_threads(2, [](Exchange& exchange) -> Status {
+    std::vector<float> values(10);
+    if (exchange.seat().rank.value == 0) {
+      return exchange.all_reduce(bytes_of(values), {Element::f32, Reduction::greatest});
+    }
+    RETURN_IF_ERROR(exchange.broadcast(bytes_of(values), Element::f32, Rank(1)));
+    return exchange.barrier();
+  });
+  EXPECT_THAT(std::string(statuses[0].message()),
+              HasSubstr(") is in broadcast 1 of 40 B of float32, root 1, rank 0 in all-reduce 1 of 40 B of "
+                        "float32, greatest"));
+  EXPECT_FALSE(statuses[1].ok());
+}
+
+TEST(Exchange, names_the_rank_that_left) {
+  const auto statuses = on_threads(3, [](Exchange& exchange) -> Status {
+    if (exchange.seat().rank.value == 2) return {};
+    return exchange.barrier();
+  });
+  EXPECT_EQ(statuses[0].code(), Code::unavailable);
+  EXPECT_EQ(statuses[0].message(),
+            format("rank 2 left (pid {} on {}; barrier 1 waited for it)", ::getpid(), host_name()));
+}
+
+TEST(Exchange, a_rank_that_brought_its_part_may_leave) {
+  expect_ok(on_threads(2, [](Exchange& exchange) -> Status {
+    std::vector<float> values(300'000, exchange.seat().rank.value == 0 ? 5.0F : 0.0F);
+    RETURN_IF_ERROR(exchange.barrier());
+    RETURN_IF_ERROR(exchange.broadcast(bytes_of(values), Element::f32, Rank(0)));
+    return values.back() == 5 ? Status() : internal("{}", values.back());
+  }));
+}
+
+TEST(Exchange, names_the_rank_that_gives_no_answer) {
+  std::atomic<bool> rank_0_is_done{false};
+  const auto statuses = on_threads(2,
+                                   [&](Exchange& exchange) -> Status {
+                                     if (exchange.seat().rank.value == 0) {
+                                       const Status status = exchange.barrier();
+                                       rank_0_is_done = true;
+                                       return status;
+                                     }
+                                     while (!rank_0_is_done) std::this_thread::yield();
+                                     return {};
+                                   },
+                                   {.answer_within = std::chrono::milliseconds(30)});
+  EXPECT_EQ(statuses[0].code(), Code::timeout);
+  EXPECT_EQ(statuses[0].message(),
+            format("rank 1 gave no answer within 30 ms (pid {} on {}; barrier 1 waited "
+                   "for it)",
+                   ::getpid(), host_name()));
+}
+
+TEST(Exchange, tells_why_a_rank_abandoned_the_others) {
+  const auto statuses = on_threads(3, [](Exchange& exchange) -> Status {
+    if (exchange.seat().rank.value == 1) {
+      exchange.abandon("no gradient for 'fc.bias'");
+      return {};
+    }
+    return exchange.barrier();
+  });
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(statuses[static_cast<std::size_t>(rank)].code(), Code::invalid);
+    EXPECT_EQ(statuses[static_cast<std::size_t>(rank)].message(), "rank 1: no gradient for 'fc.bias'");
+  }
+}
+
+TEST(Exchange, after_an_error_every_call_fails_the_same_way) {
+  const auto statuses = on_threads(2, [](Exchange& exchange) -> Status {
+    if (exchange.seat().rank.value == 1) return {};
+    const Status first = exchange.barrier();
+    const Status second = exchange.barrier();
+    return first.message() == second.message() ? first : internal("another error: {}", second.message());
+  });
+  EXPECT_EQ(statuses[0].code(), Code::unavailable);
+}
+
+// Rank 1 in a process of its own, rank 0 here.
+struct Pair {
+  explicit Pair(const std::function<void(Exchange&)>& body, ExchangeOptions options = {}) {
+    auto opened = Host::open();
+    EXPECT_TRUE(opened.ok());
+    other = rank_process(opened->address(), {Rank(1), WorldSize(2)}, body);
+    auto made = take_seat(&*opened, "", {Rank(0), WorldSize(2)}, options);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    exchange = std::move(*made);
+  }
+  ~Pair() {
+    ::kill(other, SIGKILL);
+    ::waitpid(other, nullptr, 0);
+  }
+  std::unique_ptr<Exchange> exchange;
+  pid_t other = 0;
+};
+
+TEST(Exchange, names_the_rank_whose_process_is_killed) {
+  Pair pair([](Exchange& exchange) {
+    (void)exchange.barrier();
+    ::raise(SIGKILL);
+  });
+  EXPECT_TRUE(pair.exchange->barrier().ok());
+  const Status status = pair.exchange->barrier();
+  EXPECT_EQ(status.code(), Code::unavailable);
+  EXPECT_EQ(status.message(),
+            format("rank 1 left (pid {} on {} has died; barrier 2 waited for it)", pair.other, host_name()));
+}
+
+TEST(Exchange, tells_who_is_late_and_goes_on_waiting) {
+  std::atomic<bool> was_told{false};
+  std::string told;
+  ExchangeOptions options{.named_after = std::chrono::milliseconds(20)};
+  options.on_late = [&](std::string_view text) {
+    told = text;
+    was_told = true;
+  };
+  expect_ok(on_threads(
+      2,
+      [&](Exchange& exchange) -> Status {
+        RETURN_IF_ERROR(exchange.barrier());
+        while (exchange.seat().rank.value == 1 && !was_told) std::this_thread::yield();
+        return exchange.barrier();
+      },
+      options));
+  EXPECT_THAT(told,
+              testing::MatchesRegex("rank 0 has waited for [0-9]+ ms in barrier 2: rank 1 \\(pid [0-9]+ on "
+                                    ".*, (runs|sleeps|waits for storage)\\) was last in barrier 1"));
+}
+
+TEST(Exchange, names_the_rank_that_is_stopped) {
+  Pair pair(
+      [](Exchange& exchange) {
+        (void)exchange.barrier();
+        ::raise(SIGSTOP);
+      },
+      {.stopped_within = std::chrono::milliseconds(50)});
+  EXPECT_TRUE(pair.exchange->barrier().ok());
+  const Status status = pair.exchange->barrier();
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr(format("rank 1 is stopped (pid {} on {}: by a signal, for ", pair.other, host_name())));
+}
+
+TEST(Exchange, between_processes_data_are_exact_after_many_chunks) {
+  Pair pair([](Exchange& exchange) {
+    std::vector<float> values = values_of(1, 1'000'003);
+    (void)exchange.all_reduce(bytes_of(values), kFloatSum);
+    (void)exchange.barrier();
+  });
+  std::vector<float> values = values_of(0, 1'000'003);
+  ASSERT_TRUE(pair.exchange->all_reduce(bytes_of(values), kFloatSum).ok());
+  EXPECT_TRUE(expect_sum(values, 2).ok());
+  EXPECT_TRUE(pair.exchange->barrier().ok());
+  EXPECT_EQ(pair.exchange->calls(), 2U);
+}
+
+}  // namespace
+}  // namespace stoker::net::shm

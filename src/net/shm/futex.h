@@ -1,0 +1,28 @@
+// Sleeping on a word of memory that several processes share. Used by Exchange. Thread-safe: no state.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+
+#include "base/time.h"
+
+namespace stoker::net::shm {
+
+/// Sleeps while `word` is `seen`, until somebody wakes, or for `at_most`; may end earlier for no reason.
+inline void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t seen, Duration at_most) {
+  const timespec limit{static_cast<time_t>(at_most.count() / 1'000'000'000), at_most.count() % 1'000'000'000};
+  // The word lies in memory of several processes, so neither call is a private one.
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen, &limit, nullptr, 0);
+}
+
+inline void wake_all(std::atomic<std::uint32_t>& word) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace stoker::net::shm

@@ -1,0 +1,84 @@
+#include "net/shm/region.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/process.h"
+#include "net/shm/test_ranks.h"
+
+namespace stoker::net::shm {
+namespace {
+
+TEST(Region, meeting_names_the_rank_that_does_not_come) {
+  auto host = Host::open();
+  ASSERT_TRUE(host.ok());
+  const auto region =
+      std::move(*host).gather({Rank(0), WorldSize(3)}, Deadline::after(std::chrono::milliseconds(20)));
+  EXPECT_EQ(region.status().code(), Code::timeout);
+  EXPECT_EQ(region.status().message(), "shared memory: rank 1 did not come (of 3 ranks on this host)");
+}
+
+TEST(Region, joining_where_nobody_listens_is_an_error) {
+  const auto region = join("stoker-nobody", {Rank(1), WorldSize(2)}, Deadline::after(kMeetWithin));
+  EXPECT_EQ(region.status().message(), "shared memory: rank 0 of this host: connection refused");
+}
+
+TEST(Region, refuses_a_rank_of_another_world) {
+  auto host = Host::open();
+  ASSERT_TRUE(host.ok());
+  const std::string address = host->address();
+  std::thread stranger([&] { (void)join(address, {Rank(5), WorldSize(6)}, Deadline::after(kMeetWithin)); });
+  const auto region = std::move(*host).gather({Rank(0), WorldSize(2)}, Deadline::after(kMeetWithin));
+  EXPECT_EQ(region.status().message(), "shared memory: a rank 5 of 6 came to 2 ranks");
+  stranger.join();
+}
+
+TEST(Region, leaves_no_file_behind_even_while_it_is_used) {
+  const auto files = [] {
+    auto names = list_directory("/dev/shm");
+    return names.ok() ? *names : std::vector<std::string>{};
+  };
+  for (const Status& status : on_threads(2, [&](Exchange& exchange) -> Status {
+         RETURN_IF_ERROR(exchange.barrier());
+         const auto now = files();
+         RETURN_IF_ERROR(exchange.barrier());
+         for (const std::string& name : now) {
+           if (name.find("stoker") != std::string::npos) return internal("{}", name);
+         }
+         return {};
+       })) {
+    EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+}
+
+TEST(Region, sees_the_other_process_and_its_end) {
+  auto host = Host::open();
+  ASSERT_TRUE(host.ok());
+  auto pipe = Pipe::create();
+  ASSERT_TRUE(pipe.ok());
+  const pid_t other = rank_process(host->address(), {Rank(1), WorldSize(2)}, [&](Exchange&) {
+    pipe->write.reset();
+    char byte = 0;
+    (void)!::read(pipe->read.get(), &byte, 1);
+  });
+  auto region = std::move(*host).gather({Rank(0), WorldSize(2)}, Deadline::after(kMeetWithin));
+  ASSERT_TRUE(region.ok()) << region.status().to_string();
+  EXPECT_FALSE(region->has_ended(Rank(1)));
+  EXPECT_FALSE(region->is_stopped(Rank(1)));
+  pipe->write.reset();
+  ::waitpid(other, nullptr, 0);
+  EXPECT_TRUE(region->has_ended(Rank(1)));
+  EXPECT_EQ(region->slot(Rank(1)).pid, other);
+}
+
+TEST(Place, is_the_same_for_processes_of_one_host) { EXPECT_EQ(place(), place()); }
+
+TEST(Call, is_told_in_full) {
+  EXPECT_EQ(to_text(Call{.number = 7, .operation = Operation::barrier}), "barrier 7");
+  EXPECT_EQ(
+      to_text(Call{.number = 8, .bytes = 40, .operation = Operation::all_gather, .element = Element::i64}),
+      "all-gather 8 of 40 B of int64");
+}
+
+}  // namespace
+}  // namespace stoker::net::shm
