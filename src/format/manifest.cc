@@ -104,6 +104,14 @@ void BlockHasher::update(std::span<const std::byte> bytes) {
   }
 }
 
+void BlockHasher::update(std::span<const std::byte> bytes, std::uint32_t crc32c) {
+  if (hash_ == BlockHash::sha256) {
+    sha256_.update(bytes);
+  } else {
+    crc_ = crc32c_of_both(crc_, crc32c, bytes.size());
+  }
+}
+
 Digest BlockHasher::finish() {
   if (hash_ == BlockHash::sha256) return sha256_.finish();
   Digest digest{};
@@ -339,8 +347,9 @@ Schema read_schema(Fields& fields, const Json& json) {
     if (!name.is_string()) return fields.fail(at, "is not text");
     schema.classes.push_back(name.get<std::string>());
   });
-  if (schema.container != "tar" && schema.container != "tfrecord")
-    fields.fail("schema.container", "is neither 'tar' nor 'tfrecord'");
+  constexpr std::string_view kContainers[] = {"tar", "tfrecord", "parquet"};
+  if (std::find(std::begin(kContainers), std::end(kContainers), schema.container) == std::end(kContainers))
+    fields.fail("schema.container", "is neither 'tar', 'tfrecord' nor 'parquet'");
   return schema;
 }
 

@@ -40,6 +40,8 @@ class BlockHasher {
  public:
   explicit BlockHasher(BlockHash hash) : hash_(hash) {}
   void update(std::span<const std::byte> bytes);
+  /// The same for whoever knows the bytes' CRC-32C.
+  void update(std::span<const std::byte> bytes, std::uint32_t crc32c);
   /// The digest of all that was given. The object is then as new.
   Digest finish();
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <ranges>
 #include <set>
 #include <tuple>
 
@@ -294,6 +295,38 @@ Status check_metadata(const std::map<std::string, std::string>& metadata) {
   return {};
 }
 
+// The length, the text and blanks, so that the data begins on a page.
+std::string framed(std::string text) {
+  const std::uint64_t whole = kLengthBytes + text.size();
+  text.append((kSafetensorsAlignment - whole % kSafetensorsAlignment) % kSafetensorsAlignment, ' ');
+  const std::uint64_t length = text.size();
+  text.insert(0, kLengthBytes, '\0');
+  std::memcpy(text.data(), &length, sizeof length);
+  return text;
+}
+
+// A member of the metadata.
+std::string member_text(const std::string& key, std::string_view text) {
+  return format("{}:{}", json_text(key), json_text(text));
+}
+
+// A name needs the library only when something in it is to be escaped.
+void add_name(std::string& to, const std::string& name) {
+  const bool is_plain =
+      std::ranges::all_of(name, [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
+  if (is_plain) {
+    to.append("\"").append(name).append("\"");
+  } else {
+    to += json_text(name);
+  }
+}
+
+Status check_header(const std::string& bytes) {
+  const std::uint64_t length = bytes.size() - kLengthBytes;
+  if (length <= kSafetensorsHeaderLimit) return {};
+  return invalid("safetensors: header is {} bytes long (at most {})", length, kSafetensorsHeaderLimit);
+}
+
 // Written by hand: the library's ordered object searches all keys for each new one.
 std::string padded_header(const SafetensorsHeader& header) {
   std::string text = "{";
@@ -302,19 +335,32 @@ std::string padded_header(const SafetensorsHeader& header) {
   }
   for (const SafetensorsEntry& entry : header.entries) {
     if (text.size() > 1) text += ',';
-    text += format("{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}", json_text(entry.name),
-                   to_text(entry.dtype), nlohmann::json(entry.shape).dump(), entry.begin, entry.end);
+    add_name(text, entry.name);
+    text.append(":{\"dtype\":\"").append(to_text(entry.dtype)).append("\",\"shape\":[");
+    for (std::size_t i = 0; i < entry.shape.size(); ++i) {
+      if (i > 0) text += ',';
+      text += std::to_string(entry.shape[i]);
+    }
+    text.append("],\"data_offsets\":[").append(std::to_string(entry.begin)).append(",");
+    text.append(std::to_string(entry.end)).append("]}");
   }
-  text += '}';
-  const std::uint64_t whole = kLengthBytes + text.size();
-  text.append((kSafetensorsAlignment - whole % kSafetensorsAlignment) % kSafetensorsAlignment, ' ');
-  std::string bytes(kLengthBytes, '\0');
-  const std::uint64_t length = text.size();
-  std::memcpy(bytes.data(), &length, sizeof length);
-  return bytes + text;
+  return framed(text + "}");
 }
 
 }  // namespace
+
+Result<std::string> header_with(const SafetensorsPlan& plan, const std::string& key, std::string_view text) {
+  RETURN_IF_ERROR(check_metadata({{key, std::string(text)}}));
+  // A quote inside any text of the metadata is escaped, so the member is found where it is, not in a text.
+  const std::string old = member_text(key, plan.header.metadata.at(key));
+  const std::size_t at = plan.bytes.find(old, kLengthBytes);
+  CHECK(at != std::string::npos);
+  std::string header = plan.bytes.substr(kLengthBytes, plan.bytes.find_last_not_of(' ') + 1 - kLengthBytes);
+  header.replace(at - kLengthBytes, old.size(), member_text(key, text));
+  std::string bytes = framed(std::move(header));
+  RETURN_IF_ERROR(check_header(bytes));
+  return bytes;
+}
 
 Result<SafetensorsPlan> plan_safetensors(std::vector<SafetensorsEntry> entries,
                                          std::map<std::string, std::string> metadata) {
@@ -338,10 +384,7 @@ Result<SafetensorsPlan> plan_safetensors(std::vector<SafetensorsEntry> entries,
   plan.header.entries = std::move(entries);
   plan.header.metadata = std::move(metadata);
   plan.bytes = padded_header(plan.header);
-  if (plan.bytes.size() - kLengthBytes > kSafetensorsHeaderLimit) {
-    return invalid("safetensors: header is {} bytes long (at most {})", plan.bytes.size() - kLengthBytes,
-                   kSafetensorsHeaderLimit);
-  }
+  RETURN_IF_ERROR(check_header(plan.bytes));
   plan.header.data_begin = plan.bytes.size();
   plan.header.file_bytes = plan.bytes.size() + offset;
   return plan;

@@ -67,6 +67,11 @@ struct SafetensorsPlan {
 Result<SafetensorsPlan> plan_safetensors(std::vector<SafetensorsEntry> entries,
                                          std::map<std::string, std::string> metadata);
 
+/// `plan.bytes` with another text for `key` of the metadata: for files that differ in nothing else. The
+/// length may change with the text. Invalid as from plan_safetensors(). REQUIRES: the plan's metadata has the
+/// key.
+Result<std::string> header_with(const SafetensorsPlan& plan, const std::string& key, std::string_view text);
+
 /// Bytes of a tensor of that type and shape; nothing when a size is negative or the product overflows 63
 /// bits.
 std::optional<std::uint64_t> tensor_bytes(DType dtype, const Shape& shape);

@@ -185,6 +185,26 @@ TEST(Safetensors, a_header_with_nothing_in_it_can_be_planned) {
   EXPECT_TRUE(parse(plan->bytes).ok());
 }
 
+TEST(Safetensors, a_header_with_another_text_is_as_if_it_were_planned_with_it) {
+  const std::vector<SafetensorsEntry> entries = {{"a", DType::f32, {2, 3}, 0, 0},
+                                                 {"b \"", DType::u8, {}, 0, 0}};
+  // A text that looks like the member, and one that is longer than a page.
+  const auto metadata = [](std::string text) {
+    return std::map<std::string, std::string>{{"info", "{\"save\":\"x\"}"}, {"save", std::move(text)}};
+  };
+  const auto plan = plan_safetensors(entries, metadata("x"));
+  ASSERT_TRUE(plan.ok());
+  for (const std::size_t length : {0, 1, 7, 3800, 3900, 4000, 4100, 9000}) {
+    for (const std::string& text : {std::string(length, 'y'), std::string(length, '"')}) {
+      const auto wanted = plan_safetensors(entries, metadata(text));
+      EXPECT_EQ(*header_with(*plan, "save", text), wanted->bytes) << length;
+      EXPECT_EQ(*header_with(*wanted, "save", "x"), plan->bytes) << length;
+    }
+  }
+  EXPECT_EQ(header_with(*plan, "save", "\xff").error().to_string(),
+            "safetensors: metadata 'save' is not plain text");
+}
+
 TEST(Safetensors, refuses_to_plan_what_could_not_be_read) {
   const auto problem = [](std::vector<SafetensorsEntry> entries) {
     const auto plan = plan_safetensors(std::move(entries), {});

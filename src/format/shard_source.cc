@@ -1,6 +1,7 @@
 #include "format/shard_source.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <fcntl.h>
 
@@ -24,11 +25,25 @@ SampleTable::SampleTable(std::vector<const IndexSection*> sections, const Schema
       numbers.push_back(static_cast<std::uint16_t>(found - components_.begin()));
     }
   }
+  if (size() > 0) fill_buckets();
+}
+
+void SampleTable::fill_buckets() {
+  constexpr std::size_t kPerSection = 4;
+  while (size() >> bucket_shift_ >= kPerSection * sections_.size()) ++bucket_shift_;
+  std::uint32_t section = 0;
+  for (std::uint64_t bucket = 0; bucket <= (size() - 1) >> bucket_shift_; ++bucket) {
+    while (begin_[section + 1] <= bucket << bucket_shift_) ++section;
+    buckets_.push_back(section);
+  }
+  buckets_.push_back(static_cast<std::uint32_t>(sections_.size() - 1));
 }
 
 SampleTable::Place SampleTable::place(std::uint64_t sample) const {
-  const auto after = std::upper_bound(begin_.begin(), begin_.end(), sample);
-  const auto shard = static_cast<std::uint32_t>(after - begin_.begin() - 1);
+  const std::uint64_t bucket = sample >> bucket_shift_;
+  const auto at = [&](std::uint32_t section) { return begin_.begin() + section + 1; };
+  const auto end = std::upper_bound(at(buckets_[bucket]), at(buckets_[bucket + 1]), sample);
+  const auto shard = static_cast<std::uint32_t>(end - begin_.begin() - 1);
   return {.shard = shard, .sample = sample - begin_[shard]};
 }
 
@@ -50,6 +65,30 @@ Locator SampleTable::locate(std::uint64_t sample, std::uint32_t which) const {
   return locator(place(sample), which);
 }
 
+void SampleTable::locate(std::span<const std::uint64_t> samples, std::optional<std::uint16_t> component,
+                         std::span<Locator> out) const {
+  // What a group needs of the index is fetched at once, not in turn.
+  constexpr std::size_t kGroup = 32;
+  std::array<Place, kGroup> places;
+  for (std::size_t begin = 0; begin < samples.size(); begin += kGroup) {
+    const std::size_t count = std::min(kGroup, samples.size() - begin);
+    for (std::size_t i = 0; i < count; ++i) {
+      places[i] = place(samples[begin + i]);
+      sections_[places[i].shard]->expect(places[i].sample);
+    }
+    for (std::size_t i = 0; i < count; ++i) out[begin + i] = choose(places[i], component);
+  }
+}
+
+Locator SampleTable::choose(Place at, std::optional<std::uint16_t> component) const {
+  const std::uint32_t count = sections_[at.shard]->component_count(at.sample);
+  for (std::uint32_t which = 0; which < count; ++which) {
+    const Locator found = locator(at, which);
+    if (component ? found.component == *component : components_[found.component].is_image) return found;
+  }
+  return component ? Locator{.shard = at.shard, .length = kNoFile} : locator(at, 0);
+}
+
 std::optional<Locator> SampleTable::image(std::uint64_t sample) const {
   const Place at = place(sample);
   const std::uint32_t count = sections_[at.shard]->component_count(at.sample);
@@ -64,6 +103,13 @@ std::optional<std::int64_t> SampleTable::label(std::uint64_t sample) const {
   if (!has_labels_) return std::nullopt;
   const Place at = place(sample);
   return sections_[at.shard]->label(at.sample);
+}
+
+void SampleTable::labels(std::span<const std::uint64_t> samples, std::span<std::int64_t> out) const {
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const Place at = has_labels_ ? place(samples[i]) : Place{};
+    out[i] = has_labels_ ? sections_[at.shard]->label(at.sample) : -1;
+  }
 }
 
 std::string_view SampleTable::key(std::uint64_t sample) const {

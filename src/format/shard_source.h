@@ -45,6 +45,12 @@ class SampleTable {
   std::uint32_t component_count(std::uint64_t sample) const;
   /// Its `which`-th file, in the order they lie in the shard.
   Locator locate(std::uint64_t sample, std::uint32_t which) const;
+  /// Length of what locate() gives for a sample that has no such file: longer than any file.
+  static constexpr std::uint64_t kNoFile = ~std::uint64_t{0};
+  /// One file of each of `samples`, written to `out`: its first of kind `component`; without one its first
+  /// image, or its first file when it has no image. For many samples, much faster than one by one.
+  void locate(std::span<const std::uint64_t> samples, std::optional<std::uint16_t> component,
+              std::span<Locator> out) const;
   /// Its first image; nothing if it has none.
   std::optional<Locator> image(std::uint64_t sample) const;
   /// One for each shard of the split.
@@ -52,6 +58,8 @@ class SampleTable {
   bool has_labels() const { return has_labels_; }
   /// Nothing if the dataset has no labels.
   std::optional<std::int64_t> label(std::uint64_t sample) const;
+  /// Those of `samples`, written to `out`; -1 where label() has none.
+  void labels(std::span<const std::uint64_t> samples, std::span<std::int64_t> out) const;
   /// Path and basename without extension, as WebDataset's __key__; empty if the index has no keys.
   std::string_view key(std::uint64_t sample) const;
   /// Which shard of the split holds it, and how many samples lie before it there.
@@ -63,9 +71,15 @@ class SampleTable {
 
  private:
   Locator locator(Place place, std::uint32_t which) const;
+  Locator choose(Place place, std::optional<std::uint16_t> component) const;
+  void fill_buckets();
 
   std::vector<const IndexSection*> sections_;
   std::vector<std::uint64_t> begin_;  // samples before each section, and their sum
+  // Which section holds sample 0, 2^shift, 2 * 2^shift, ..., and the last section: between two neighbours
+  // there are few to search.
+  std::vector<std::uint32_t> buckets_;
+  int bucket_shift_ = 0;
   std::vector<ComponentInfo> components_;
   std::vector<std::vector<std::uint16_t>> renumber_;  // per section: its name number → ours
   bool has_labels_ = false;

@@ -39,6 +39,55 @@ TEST(LocalShardSource, reads_every_sample_of_a_split) {
   EXPECT_EQ(samples.components()[samples.image(1)->component].name, "jpg");
 }
 
+TEST(SampleTable, finds_the_files_of_many_samples_as_one_by_one) {
+  TempDirectory box;
+  std::vector<std::vector<TestSample>> shards;
+  for (std::size_t size : {1, 150, 0, 1, 1, 0, 70, 3, 0}) {
+    std::vector<TestSample>& shard = shards.emplace_back();
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::string key = format("{}-{}", shards.size(), i);
+      TestSample sample{key, static_cast<std::int64_t>(i % 2), {{"txt", key}}};
+      if (i % 3 == 0) sample.files.emplace_back("jpg", "picture of " + key);
+      shard.push_back(std::move(sample));
+    }
+  }
+  write_test_dataset(box.path(), shards);
+  const auto source = LocalShardSource::open(box.path(), "").value();
+  const SampleTable& samples = source->samples();
+  std::vector<std::uint64_t> asked;
+  for (std::uint64_t i = 0; i < samples.size(); ++i) asked.push_back(i * 97 % samples.size());
+  std::vector<Locator> first(asked.size()), jpg(asked.size());
+  std::vector<std::int64_t> labels(asked.size());
+  samples.locate(asked, std::nullopt, first);
+  samples.locate(asked, std::uint16_t{1}, jpg);
+  samples.labels(asked, labels);
+  ASSERT_EQ(samples.components()[1].name, "jpg");
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const std::optional<Locator> image = samples.image(asked[i]);
+    EXPECT_EQ(first[i], image ? *image : samples.locate(asked[i], 0)) << asked[i];
+    if (image) {
+      EXPECT_EQ(jpg[i], *image) << asked[i];
+    } else {
+      EXPECT_EQ(jpg[i].length, SampleTable::kNoFile) << asked[i];
+    }
+    EXPECT_EQ(labels[i], samples.label(asked[i])) << asked[i];
+    const std::string key(samples.key(asked[i]));
+    EXPECT_EQ(read(*source, first[i]), (image ? "picture of " : "") + key);
+  }
+}
+
+TEST(SampleTable, has_no_labels_where_the_dataset_has_none) {
+  SectionBuilder builder(SectionBuilder::Labels::none);
+  builder.add({.key = "a", .components = {{.length = 1, .name = builder.name("txt")}}});
+  const std::string bytes = builder.encode(512, Digest{});
+  const IndexSection section = IndexSection::parse(std::as_bytes(std::span(bytes)), "section").value();
+  const SampleTable table({&section},
+                          Schema{.components = {{.name = "txt"}}, .has_labels = false, .classes = {}});
+  std::vector<std::int64_t> labels(2);
+  table.labels(std::vector<std::uint64_t>{0, 0}, labels);
+  EXPECT_EQ(labels, (std::vector<std::int64_t>{-1, -1}));
+}
+
 TEST(LocalShardSource, maps_a_shard_and_finds_damaged_bytes) {
   TempDirectory box;
   write_test_dataset(box.path(), kShards);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <limits>
+#include <sys/mman.h>
 
 #include "base/hash.h"
 #include "format/load.h"
@@ -23,8 +25,6 @@ constexpr std::size_t kTableEntryBytes = 64;
 constexpr std::size_t kSectionHeaderBytes = 72;
 constexpr std::size_t kColumnEntryBytes = 24;
 constexpr std::size_t kCrcBytes = 8;
-constexpr std::size_t kComponentBytes = 20;
-constexpr std::uint64_t kLengthMask = (std::uint64_t{1} << 48) - 1;
 
 enum Tag : std::uint16_t { kNames = 1, kFirst = 2, kLocators = 3, kLabels = 4, kKeyBegin = 5, kKeys = 6 };
 // A column with this bit may be skipped by a reader that does not know it.
@@ -78,6 +78,11 @@ void SectionBuilder::add(const SampleEntry& sample) {
   label_.push_back(sample.label);
   key_begin_.push_back(static_cast<std::uint32_t>(keys_.size()));
   keys_ += sample.key;
+}
+
+void SectionBuilder::place(std::span<const std::uint64_t> offsets) {
+  CHECK(offsets.empty() || offsets.size() == components_.size());
+  for (std::size_t i = 0; i < offsets.size(); ++i) components_[i].offset = offsets[i];
 }
 
 std::string SectionBuilder::encode(std::uint64_t shard_bytes, const Digest& shard_hash) const {
@@ -204,6 +209,7 @@ Result<IndexSection> IndexSection::parse(std::span<const std::byte> bytes, std::
   section.shard_hash_ = load_digest(bytes, 32);
   RETURN_IF_ERROR(section.take_columns(bytes, subject));
   RETURN_IF_ERROR(section.check(components, subject));
+  section.per_sample_ = components / std::max<std::uint64_t>(1, section.samples_);
   return section;
 }
 
@@ -265,27 +271,6 @@ Status IndexSection::check(std::uint64_t components, std::string_view subject) c
     if (c.name >= names_.size()) return reader.damaged(format("component {} has no name", i));
   }
   return {};
-}
-
-Component IndexSection::component_at(std::uint64_t i) const {
-  const std::size_t at = i * kComponentBytes;
-  const auto packed = load<std::uint64_t>(components_, at + 8);
-  return {.offset = load<std::uint64_t>(components_, at),
-          .length = packed & kLengthMask,
-          .crc32c = load<std::uint32_t>(components_, at + 16),
-          .name = static_cast<std::uint16_t>(packed >> 48)};
-}
-
-std::uint32_t IndexSection::component_count(std::uint64_t sample) const {
-  return load<std::uint32_t>(first_, sample * 4 + 4) - load<std::uint32_t>(first_, sample * 4);
-}
-
-Component IndexSection::component(std::uint64_t sample, std::uint32_t which) const {
-  return component_at(std::uint64_t{load<std::uint32_t>(first_, sample * 4)} + which);
-}
-
-std::int64_t IndexSection::label(std::uint64_t sample) const {
-  return load<std::int64_t>(labels_, sample * 8);
 }
 
 std::string_view IndexSection::key(std::uint64_t sample) const {
@@ -390,8 +375,25 @@ Result<SideIndex> SideIndex::parse(std::span<const std::byte> bytes, std::string
   return index;
 }
 
+namespace {
+
+// Reads a map from its disk at once, which the CRCs would do anyway: where that fails it is an error and no
+// SIGBUS. Kernels before 5.14 cannot tell.
+bool is_readable(std::span<const std::byte> map) {
+#ifdef MADV_POPULATE_READ
+  return map.empty() || ::madvise(const_cast<std::byte*>(map.data()), map.size(), MADV_POPULATE_READ) == 0 ||
+         errno == EINVAL;
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
 Result<SideIndex> SideIndex::open(const Path& file) {
   OK_OR_RETURN(mapped, MappedFile::open(file));
+  if (!is_readable(mapped.bytes()))
+    return unavailable("{}: cannot be read from its disk", printable(file.string()));
   OK_OR_RETURN(index, parse(mapped.bytes(), printable(file.string())));
   index.file_ = std::move(mapped);
   return std::move(index);

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "format/load.h"
 #include "format/manifest.h"
 
 namespace stoker::formats {
@@ -53,6 +54,9 @@ class SectionBuilder {
   std::uint16_t name(std::string_view component);
   /// REQUIRES: at least one component, names from name().
   void add(const SampleEntry& sample);
+  /// The offsets of all components in the order in which they were added, where they were not known then.
+  /// Empty: nothing changes. REQUIRES: else one for each.
+  void place(std::span<const std::uint64_t> offsets);
   std::uint64_t samples() const { return first_.size(); }
   /// The section's bytes; deterministic.
   std::string encode(std::uint64_t shard_bytes, const Digest& shard_hash) const;
@@ -79,11 +83,21 @@ class IndexSection {
   std::uint64_t shard_bytes() const { return shard_bytes_; }
   const Digest& shard_hash() const { return shard_hash_; }
   const std::vector<std::string>& names() const { return names_; }
-  std::uint32_t component_count(std::uint64_t sample) const;
-  Component component(std::uint64_t sample, std::uint32_t which) const;
+  std::uint32_t component_count(std::uint64_t sample) const {
+    return load<std::uint32_t>(first_, sample * 4 + 4) - load<std::uint32_t>(first_, sample * 4);
+  }
+  Component component(std::uint64_t sample, std::uint32_t which) const {
+    return component_at(std::uint64_t{load<std::uint32_t>(first_, sample * 4)} + which);
+  }
   bool has_labels() const { return has_labels_; }
   /// REQUIRES: has_labels().
-  std::int64_t label(std::uint64_t sample) const;
+  std::int64_t label(std::uint64_t sample) const { return load<std::int64_t>(labels_, sample * 8); }
+  /// A hint that component(sample, 0) will be asked for soon.
+  void expect(std::uint64_t sample) const {
+    __builtin_prefetch(first_.data() + sample * 4);
+    // Right where all samples have the same number of files.
+    __builtin_prefetch(components_.data() + sample * per_sample_ * kComponentBytes);
+  }
   bool has_keys() const { return has_keys_; }
   /// Empty without a key column.
   std::string_view key(std::uint64_t sample) const;
@@ -92,9 +106,20 @@ class IndexSection {
   struct Reader;
   Status take_columns(std::span<const std::byte> bytes, std::string_view subject);
   Status check(std::uint64_t components, std::string_view subject) const;
-  Component component_at(std::uint64_t i) const;
+  Component component_at(std::uint64_t i) const {
+    const std::size_t at = i * kComponentBytes;
+    const auto packed = load<std::uint64_t>(components_, at + 8);
+    return {.offset = load<std::uint64_t>(components_, at),
+            .length = packed & kLengthMask,
+            .crc32c = load<std::uint32_t>(components_, at + 16),
+            .name = static_cast<std::uint16_t>(packed >> 48)};
+  }
+
+  static constexpr std::size_t kComponentBytes = 20;
+  static constexpr std::uint64_t kLengthMask = (std::uint64_t{1} << 48) - 1;
 
   std::uint64_t samples_ = 0;
+  std::uint64_t per_sample_ = 1;  // components, rounded down
   std::uint64_t shard_bytes_ = 0;
   Digest shard_hash_{};
   std::vector<std::string> names_;

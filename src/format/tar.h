@@ -30,6 +30,10 @@ class ByteSink {
  public:
   virtual ~ByteSink() = default;
   virtual Status write(std::span<const std::byte> data) = 0;
+  /// The same for whoever knows the bytes' CRC-32C already, which some sinks need.
+  virtual Status write_with_crc(std::span<const std::byte> data, std::uint32_t crc32c);
+  /// After it, nothing that was given before need stay where it is. Most sinks never ask for that.
+  virtual void settle() {}
 };
 
 /// Bytes that a member of `size` bytes named `name` takes in an archive: headers, data and padding.
@@ -47,9 +51,10 @@ class TarWriter {
   /// Appends one whole member; returns the offset of its data in the archive. Invalid for a name that is
   /// empty, absolute, too long, or holds a NUL byte, an empty part, "." or "..".
   Result<std::uint64_t> add(std::string_view name, std::span<const std::byte> data);
-  /// The same in pieces: begin() returns the data's offset, then append() exactly `size` bytes, then end().
+  /// The same in pieces: begin() returns the data's offset, then append() exactly `size` bytes, each piece
+  /// with its CRC-32C, then end().
   Result<std::uint64_t> begin(std::string_view name, std::uint64_t size);
-  Status append(std::span<const std::byte> data);
+  Status append(std::span<const std::byte> data, std::uint32_t crc32c);
   /// Internal if fewer bytes than announced were appended.
   Status end();
   /// Writes the end mark. Nothing may be added after it.
@@ -75,6 +80,9 @@ struct TarMember {
   std::uint64_t size = 0;           ///< of its data
   std::uint64_t header_offset = 0;  ///< of its first header block (a pax or long-name header counts)
   std::uint64_t data_offset = 0;
+  std::string link;           ///< what a link leads to, as stored
+  std::uint32_t mode = 0644;  ///< permission bits, those of setuid and the like too
+  std::int64_t mtime = 0;     ///< Unix seconds
   /// Why an unpacker must not trust the name: absolute, has "..", holds a NUL or control byte, is no UTF-8.
   /// Empty for a safe one.
   std::string_view unsafe;
@@ -87,9 +95,10 @@ std::string_view unsafe_name(std::string_view name);
 /// Reads `out.size()` bytes at an offset, all or an error. Must be callable for any range inside the archive.
 using ReadAt = std::function<Status(std::uint64_t offset, std::span<std::byte> out)>;
 
-/// Walks an archive of known size. Understands ustar, pax (x and g: path, size), GNU long names (L, K) and
-/// base-256 numbers; refuses GNU and pax sparse files by name. Memory is bounded by kTarNameLimit and 1 MiB
-/// of pax records, whatever the archive says. Archives put one after another are read as one.
+/// Walks an archive of known size. Understands ustar, pax (x and g: path, linkpath, size, mtime), GNU long
+/// names (L, K) and base-256 numbers; refuses GNU and pax sparse files by name. Memory is bounded by
+/// kTarNameLimit and 1 MiB of pax records, whatever the archive says. Archives put one after another are read
+/// as one.
 class TarReader {
  public:
   /// `subject` starts every error text: "<subject>: byte 1536: ...".
@@ -106,7 +115,9 @@ class TarReader {
  private:
   struct Overrides {
     std::optional<std::string> path;
+    std::optional<std::string> link;
     std::optional<std::uint64_t> size;
+    std::optional<std::int64_t> mtime;
   };
   Result<std::optional<TarMember>> next_member();
   Result<bool> at_end(std::span<std::byte> block);

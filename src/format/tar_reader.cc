@@ -197,7 +197,9 @@ Status TarReader::read_extension(char type, std::uint64_t size, Overrides& into)
   } else if (type == 'g') {
     RETURN_IF_ERROR(apply_pax(text, global_));
     into = global_;
-  } else if (type != 'K') {
+  } else if (type == 'K') {
+    into.link = std::string(until_nul(text));
+  } else {
     RETURN_IF_ERROR(apply_pax(text, into));
   }
   return advance(size, "extended header");
@@ -223,6 +225,10 @@ Status TarReader::apply_pax(std::string_view records, Overrides& into) {
     }
     if (key == "path" && value.size() > kTarNameLimit) return damaged("name longer than 4096 bytes");
     if (key == "path") into.path = std::string(value);
+    if (key == "linkpath" && value.size() > kTarNameLimit) return damaged("link longer than 4096 bytes");
+    if (key == "linkpath") into.link = std::string(value);
+    std::int64_t seconds = 0;
+    if (key == "mtime" && parse_number(value.substr(0, value.find('.')), &seconds)) into.mtime = seconds;
     std::uint64_t size = 0;
     if (key == "size" && (!parse_number(value, &size) || size >= kLargest)) {
       return damaged("pax size is not a number");
@@ -256,6 +262,12 @@ Result<TarMember> TarReader::member(std::span<const std::byte> block, const Over
   if (!size) return damaged("not a number in the size field");
   // Links, folders and devices store no data, whatever their size field says.
   if (found.kind == TarKind::file) found.size = overrides.size.value_or(*size);
+  const bool is_link = found.kind == TarKind::hard_link || found.kind == TarKind::symbolic_link;
+  if (is_link) found.link = overrides.link.value_or(std::string(until_nul(field(block, 157, 100))));
+  // Neither is worth refusing an archive for.
+  found.mode = static_cast<std::uint32_t>(number(field(block, 100, 8)).value_or(0644) & 07777);
+  found.mtime =
+      overrides.mtime.value_or(static_cast<std::int64_t>(number(field(block, 136, 12)).value_or(0)));
   found.unsafe = unsafe_name(found.name);
   return found;
 }

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/hash.h"
 #include "format/tar.h"
 
 namespace stoker::formats {
@@ -123,6 +124,10 @@ std::uint64_t tar_archive_bytes(std::uint64_t member_bytes) {
   return padded(member_bytes + 2 * kTarBlock, kTarRecord);
 }
 
+Status ByteSink::write_with_crc(std::span<const std::byte> data, std::uint32_t /*crc32c*/) {
+  return write(data);
+}
+
 Status TarWriter::put(std::span<const std::byte> data) {
   RETURN_IF_ERROR(sink_.write(data));
   position_ += data.size();
@@ -150,10 +155,12 @@ Result<std::uint64_t> TarWriter::begin(std::string_view name, std::uint64_t size
   return position_;
 }
 
-Status TarWriter::append(std::span<const std::byte> data) {
+Status TarWriter::append(std::span<const std::byte> data, std::uint32_t crc32c) {
   CHECK(data.size() <= owed_);
   owed_ -= data.size();
-  return put(data);
+  RETURN_IF_ERROR(sink_.write_with_crc(data, crc32c));
+  position_ += data.size();
+  return {};
 }
 
 Status TarWriter::end() {
@@ -163,7 +170,7 @@ Status TarWriter::end() {
 
 Result<std::uint64_t> TarWriter::add(std::string_view name, std::span<const std::byte> data) {
   OK_OR_RETURN(offset, begin(name, data.size()));
-  RETURN_IF_ERROR(append(data));
+  RETURN_IF_ERROR(append(data, crc32c(data)));
   RETURN_IF_ERROR(end());
   return offset;
 }

@@ -19,12 +19,14 @@ constexpr std::uint64_t kHeadBytes = 12;  // length and its CRC
 constexpr std::uint64_t kCrcBytes = 4;
 constexpr std::uint64_t kTextLimit = 4096;  // of keys and names
 constexpr std::size_t kMostFeatures = 1000;
+constexpr std::size_t kCombineFrom = 16u << 10;  // from there on adding up CRCs is cheaper than computing one
 
 // Tags of the three messages: field number << 3 | wire type.
 constexpr unsigned kFirst =
     1 << 3 | 2;  // Example.features, Features.feature, an entry's key, the lists' value
 constexpr unsigned kSecond = 2 << 3 | 2;    // an entry's value
 constexpr unsigned kIntegers = 3 << 3 | 2;  // Feature.int64_list
+constexpr unsigned kNumber = 1 << 3;        // a number of a list that is not packed
 
 std::uint64_t varint_bytes(std::uint64_t value) {
   std::uint64_t bytes = 1;
@@ -125,11 +127,13 @@ Result<std::uint64_t> TfRecordWriter::begin_file() {
   return position_;
 }
 
-Status TfRecordWriter::append(std::span<const std::byte> data) {
+Status TfRecordWriter::append(std::span<const std::byte> data, std::uint32_t crc32c) {
   CHECK(data.size() <= owed_);
   owed_ -= data.size();
-  crc_ = crc32c(data, crc_);
-  return put(data);
+  crc_ = data.size() < kCombineFrom ? stoker::crc32c(data, crc_) : crc32c_of_both(crc_, crc32c, data.size());
+  RETURN_IF_ERROR(sink_.write_with_crc(data, crc32c));
+  position_ += data.size();
+  return {};
 }
 
 Status TfRecordWriter::end() {
@@ -180,10 +184,8 @@ Result<std::uint64_t> TfRecordReader::varint(Scope& scope) {
   return damaged("a number that does not end");
 }
 
-// The content of the next field, which must have that tag.
-Result<TfRecordReader::Scope> TfRecordReader::field(Scope& scope, unsigned tag, std::string_view what) {
-  OK_OR_RETURN(found, varint(scope));
-  if (found != tag) return damaged(what);
+// A length, and so many bytes.
+Result<TfRecordReader::Scope> TfRecordReader::content(Scope& scope) {
   OK_OR_RETURN(length, varint(scope));
   if (length > scope.bytes()) return damaged("a field reaches beyond its message");
   const Scope content{scope.at, scope.at + length};
@@ -191,31 +193,79 @@ Result<TfRecordReader::Scope> TfRecordReader::field(Scope& scope, unsigned tag, 
   return content;
 }
 
+// The content of the next field, which must have that tag.
+Result<TfRecordReader::Scope> TfRecordReader::field(Scope& scope, unsigned tag, std::string_view what) {
+  OK_OR_RETURN(found, varint(scope));
+  if (found != tag) return damaged(what);
+  return content(scope);
+}
+
+Result<std::string> TfRecordReader::text_of(const Scope& scope, std::string_view what) {
+  if (scope.bytes() > kTextLimit) return damaged(what);
+  std::string text(scope.bytes(), '\0');
+  RETURN_IF_ERROR(read_(scope.at, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+// An entry of the map: a name, and a Feature that is one list. An empty one counts for none.
 Status TfRecordReader::read_feature(Scope entry, ExampleRecord& into) {
-  constexpr std::string_view kOther = "a feature that is neither one file nor one number";
-  OK_OR_RETURN(name, field(entry, kFirst, "a feature without a name"));
-  if (name.bytes() > kTextLimit) return damaged("a name over 4096 bytes");
-  std::string text(name.bytes(), '\0');
-  RETURN_IF_ERROR(read_(name.at, std::as_writable_bytes(std::span(text))));
-  OK_OR_RETURN(feature, field(entry, kSecond, "a feature without a value"));
-  if (text == kLabel && !feature.is_done()) {
-    OK_OR_RETURN(list, field(feature, kIntegers, "a label that is no number"));
-    OK_OR_RETURN(packed, field(list, kFirst, "a label that is no number"));
-    OK_OR_RETURN(value, varint(packed));
-    if (!packed.is_done() || !list.is_done() || !feature.is_done()) return damaged("several labels");
-    into.label = static_cast<std::int64_t>(value);
+  constexpr std::string_view kTorn = "a feature that is no list of bytes or numbers";
+  std::string name;
+  Scope feature;
+  while (!entry.is_done()) {
+    OK_OR_RETURN(tag, varint(entry));
+    if (tag != kFirst && tag != kSecond) return damaged(kTorn);
+    OK_OR_RETURN(part, content(entry));
+    if (tag == kSecond) {
+      feature = part;
+      continue;
+    }
+    OK_OR_RETURN(text, text_of(part, "a name over 4096 bytes"));
+    name = std::move(text);
+  }
+  if (feature.is_done()) return {};
+  OK_OR_RETURN(kind, varint(feature));
+  OK_OR_RETURN(list, content(feature));
+  if (!feature.is_done() || (kind != kFirst && kind != kSecond && kind != kIntegers)) return damaged(kTorn);
+  if (list.is_done()) return {};
+  if (kind == kFirst) return read_bytes(list, std::move(name), into);
+  if (kind == kIntegers) return read_integer(list, std::move(name), into);
+  return pass_over(std::move(name), into);
+}
+
+// A feature of several values.
+Status TfRecordReader::pass_over(std::string name, ExampleRecord& into) {
+  into.others.push_back(std::move(name));
+  return {};
+}
+
+Status TfRecordReader::read_bytes(Scope list, std::string name, ExampleRecord& into) {
+  OK_OR_RETURN(bytes, field(list, kFirst, "a list of bytes that holds something else"));
+  if (!list.is_done()) return pass_over(std::move(name), into);
+  if (name != kKey) {
+    into.files.push_back({.name = std::move(name), .offset = bytes.at, .bytes = bytes.bytes()});
     return {};
   }
-  OK_OR_RETURN(list, field(feature, kFirst, kOther));
-  OK_OR_RETURN(bytes, field(list, kFirst, kOther));
-  if (!list.is_done() || !feature.is_done() || !entry.is_done()) return damaged(kOther);
-  if (text != kKey) {
-    into.files.push_back({.name = std::move(text), .offset = bytes.at, .bytes = bytes.bytes()});
-    return {};
+  OK_OR_RETURN(key, text_of(bytes, "a key over 4096 bytes"));
+  into.key = std::move(key);
+  return {};
+}
+
+Status TfRecordReader::read_integer(Scope list, std::string name, ExampleRecord& into) {
+  OK_OR_RETURN(tag, varint(list));
+  if (tag == kFirst) {  // packed
+    OK_OR_RETURN(packed, content(list));
+    if (!list.is_done()) return pass_over(std::move(name), into);
+    list = packed;
+    if (list.is_done()) return {};
+  } else if (tag != kNumber) {
+    return damaged("a list of numbers that holds something else");
   }
-  if (bytes.bytes() > kTextLimit) return damaged("a key over 4096 bytes");
-  into.key.assign(bytes.bytes(), '\0');
-  return read_(bytes.at, std::as_writable_bytes(std::span(into.key)));
+  OK_OR_RETURN(value, varint(list));
+  if (!list.is_done()) return pass_over(std::move(name), into);
+  if (name == kLabel) into.label = static_cast<std::int64_t>(value);
+  if (name != kLabel) into.numbers.push_back({std::move(name), static_cast<std::int64_t>(value)});
+  return {};
 }
 
 Result<std::optional<ExampleRecord>> TfRecordReader::next_record() {
@@ -235,10 +285,10 @@ Result<std::optional<ExampleRecord>> TfRecordReader::next_record() {
   Scope example{position_ + kHeadBytes, position_ + kHeadBytes + length};
   OK_OR_RETURN(features, field(example, kFirst, "is no tf.train.Example"));
   if (!example.is_done()) return damaged("is no tf.train.Example");
-  while (!features.is_done()) {
+  for (std::size_t read = 0; !features.is_done(); ++read) {
+    if (read == kMostFeatures) return damaged("over 1000 features");
     OK_OR_RETURN(entry, field(features, kFirst, "is no tf.train.Example"));
     RETURN_IF_ERROR(read_feature(entry, record));
-    if (record.files.size() > kMostFeatures) return damaged("over 1000 features");
   }
   position_ += record.bytes;
   return std::optional(std::move(record));

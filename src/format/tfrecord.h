@@ -46,7 +46,8 @@ class TfRecordWriter {
   Status begin(const ExampleHead& head, std::span<const ExampleFile> files);
   /// The offset at which the next file's bytes will lie.
   Result<std::uint64_t> begin_file();
-  Status append(std::span<const std::byte> data);
+  /// `crc32c` is that of the piece.
+  Status append(std::span<const std::byte> data, std::uint32_t crc32c);
   /// Internal if fewer bytes than announced were appended.
   Status end();
   /// Bytes written so far.
@@ -71,12 +72,20 @@ struct RecordFile {
   std::uint64_t bytes = 0;
 };
 
+/// A number of a record that was read.
+struct RecordNumber {
+  std::string name;
+  std::int64_t value = 0;
+};
+
 struct ExampleRecord {
   std::uint64_t offset = 0;  ///< of the record's framing
   std::uint64_t bytes = 0;   ///< framing included
   std::string key;           ///< empty if it has none
   std::optional<std::int64_t> label;
-  std::vector<RecordFile> files;
+  std::vector<RecordFile> files;      ///< features that are one run of bytes, the key aside
+  std::vector<RecordNumber> numbers;  ///< features that are one whole number, the label aside
+  std::vector<std::string> others;    ///< names of features with several values, or fractions
 };
 
 /// Walks a file of records. Reads heads and skips payloads, so the CRC of a length is checked and that of the
@@ -87,16 +96,22 @@ class TfRecordReader {
   TfRecordReader(ReadAt read, std::uint64_t size, std::string subject)
       : read_(std::move(read)), size_(size), subject_(std::move(subject)) {}
 
-  /// The next record; nothing at the end. Corrupt for a torn record, a wrong CRC of a length, and what is no
-  /// Example; Invalid for one with features of other kinds. After an error the reader stays at the end.
+  /// The next record; nothing at the end. Features that hold several values or fractions are only
+  /// named. Corrupt for a torn record, a wrong CRC of a length, and what is no Example. After an error the
+  /// reader stays at the end.
   Result<std::optional<ExampleRecord>> next();
 
  private:
   struct Scope;
   Result<std::optional<ExampleRecord>> next_record();
   Result<std::uint64_t> varint(Scope& scope);
+  Result<Scope> content(Scope& scope);
   Result<Scope> field(Scope& scope, unsigned tag, std::string_view what);
+  Result<std::string> text_of(const Scope& scope, std::string_view what);
   Status read_feature(Scope entry, ExampleRecord& into);
+  static Status pass_over(std::string name, ExampleRecord& into);
+  Status read_bytes(Scope list, std::string name, ExampleRecord& into);
+  Status read_integer(Scope list, std::string name, ExampleRecord& into);
   Status fill(std::uint64_t at, std::size_t bytes);
   Status damaged(std::string_view what) const;
 

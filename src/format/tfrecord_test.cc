@@ -28,7 +28,7 @@ void add(TfRecordWriter& writer, const ExampleHead& head,
   ASSERT_TRUE(writer.begin(head, sizes).ok());
   for (const auto& [name, content] : files) {
     ASSERT_TRUE(writer.begin_file().ok());
-    ASSERT_TRUE(writer.append(bytes_of(content)).ok());
+    ASSERT_TRUE(writer.append(bytes_of(content), crc32c(bytes_of(content))).ok());
   }
   ASSERT_TRUE(writer.end().ok());
   EXPECT_EQ(writer.position() - before, tfrecord_bytes(head, sizes));
@@ -93,6 +93,66 @@ TEST(TfRecord, gives_back_what_was_written_and_where) {
   EXPECT_EQ(second.label, std::nullopt);
   EXPECT_EQ(second.offset, first.bytes);
   EXPECT_EQ(second.offset + second.bytes, text.size());
+}
+
+// A field of a message: a tag, a length below 16384 in two bytes, and so many bytes.
+std::string field(int tag, std::string_view content) {
+  const std::size_t size = content.size();
+  return std::string{static_cast<char>(tag), static_cast<char>(size | 128), static_cast<char>(size >> 7)} +
+         std::string(content);
+}
+
+// A record whose Example has these entries in its map.
+std::string record_of(const std::vector<std::string>& entries) {
+  std::string features;
+  for (const std::string& entry : entries) features += field(0x0A, entry);
+  const std::string message = field(0x0A, features);
+  std::string text(8, '\0');
+  text[0] = static_cast<char>(message.size());
+  text[1] = static_cast<char>(message.size() >> 8);
+  const std::uint32_t crc = masked_crc(crc32c(text));
+  text.append(reinterpret_cast<const char*>(&crc), sizeof crc);
+  return text + message + "????";
+}
+
+TEST(TfRecord, reads_examples_as_other_tools_write_them) {
+  const std::string packed = field(0x12, field(0x1A, field(0x0A, "\x07")));
+  const std::string not_packed = field(0x12, field(0x1A, std::string("\x08\x96\x01")));
+  const std::string bytes = field(0x12, field(0x0A, field(0x0A, "abc")));
+  const std::string fractions = field(0x12, field(0x12, field(0x0A, "\1\2\3\4")));
+  const std::string several = field(0x12, field(0x1A, field(0x0A, "\x07\x08")));
+  const std::string two_texts = field(0x12, field(0x0A, field(0x0A, "a") + field(0x0A, "b")));
+  const std::string text =
+      record_of({field(0x0A, "packed") + packed, not_packed + field(0x0A, "not packed"),
+                 field(0x0A, "image") + bytes, field(0x0A, "box") + fractions, field(0x0A, "all") + several,
+                 field(0x0A, "words") + two_texts, field(0x0A, "none") + field(0x12, ""),
+                 field(0x0A, "no number") + field(0x12, field(0x1A, "")), field(0x0A, "nothing")});
+  const auto records = read(text);
+  ASSERT_TRUE(records.ok()) << records.status().message();
+  const ExampleRecord& record = (*records)[0];
+  EXPECT_EQ(record.key, "");
+  EXPECT_EQ(record.label, std::nullopt);
+  ASSERT_EQ(record.files.size(), 1u);
+  EXPECT_EQ(record.files[0].name, "image");
+  EXPECT_EQ(text.substr(record.files[0].offset, record.files[0].bytes), "abc");
+  ASSERT_EQ(record.numbers.size(), 2u);
+  EXPECT_EQ(record.numbers[0].name, "packed");
+  EXPECT_EQ(record.numbers[0].value, 7);
+  EXPECT_EQ(record.numbers[1].name, "not packed");
+  EXPECT_EQ(record.numbers[1].value, 150);
+}
+
+TEST(TfRecord, says_which_features_are_none) {
+  const auto told = [](const std::string& entry) {
+    return std::string(read(record_of({entry})).status().message());
+  };
+  const std::string torn = "x.tfrecord: byte 0: a feature that is no list of bytes or numbers";
+  EXPECT_EQ(told(field(0x1A, "x")), torn);
+  EXPECT_EQ(told(field(0x12, field(0x22, "x"))), torn);
+  EXPECT_EQ(told(field(0x12, field(0x0A, field(0x12, "x")))),
+            "x.tfrecord: byte 0: a list of bytes that holds something else");
+  EXPECT_EQ(told(field(0x12, field(0x1A, field(0x12, "x")))),
+            "x.tfrecord: byte 0: a list of numbers that holds something else");
 }
 
 TEST(TfRecord, a_label_may_be_any_number) {

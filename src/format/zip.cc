@@ -167,6 +167,7 @@ Status ZipReader::read_directory(const Directory& directory) {
     const auto made_by = static_cast<std::uint8_t>(left[5]);
     const auto mode = load<std::uint32_t>(left, 38) >> 16;
     member.is_symbolic_link = made_by == 3 && (mode & 0170000) == 0120000;  // made on Unix, S_IFLNK
+    if (made_by == 3) member.mode = mode & 07777;
     member.is_encrypted = (load<std::uint16_t>(left, 8) & 1) != 0;
     member.method = load<std::uint16_t>(left, 10);
     member.crc32 = load<std::uint32_t>(left, 16);

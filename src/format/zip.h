@@ -21,6 +21,7 @@ struct ZipMember {
   std::string name;  ///< as stored; a folder's ends in '/'
   bool is_symbolic_link = false;
   bool is_encrypted = false;
+  std::uint32_t mode = 0;    ///< permission bits; 0 where it was not made on Unix
   std::uint16_t method = 0;  ///< 0 stored, 8 deflated
   std::uint32_t crc32 = 0;
   std::uint64_t stored_bytes = 0;  ///< in the archive

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "format/parquet/column.h"
+#include "format/parquet/page.h"
 #include "format/parquet/thrift.h"
 
 namespace stoker::formats {
@@ -53,7 +54,7 @@ void read_metadata(ThriftReader& reader, ParquetFile::Chunk& chunk) {
     if (field.id == 3 && field.type == Type::list) {
       std::vector<std::string> path;
       reader.list(Type::binary, [&] { path.push_back(reader.text()); });
-      if (path.size() == 1) chunk.name = path[0];
+      chunk.name = join(path, ".");
       return true;
     }
     if (!is_integer(field)) return false;
@@ -90,7 +91,8 @@ ParquetFile::Chunk read_chunk(ThriftReader& reader) {
   return chunk;
 }
 
-void read_group(ThriftReader& reader, std::vector<ParquetFile::Chunk>& chunks) {
+void take_group(ThriftReader& reader, std::vector<ParquetFile::Chunk>& chunks,
+                std::vector<std::uint64_t>& group_rows) {
   const std::size_t first = chunks.size();
   std::int64_t rows = 0;
   reader.structure([&](const Field& field) {
@@ -103,8 +105,57 @@ void read_group(ThriftReader& reader, std::vector<ParquetFile::Chunk>& chunks) {
     }
     return true;
   });
-  for (std::size_t i = first; i < chunks.size(); ++i) chunks[i].rows = static_cast<std::uint64_t>(rows);
+  for (std::size_t i = first; i < chunks.size(); ++i) {
+    chunks[i].rows = static_cast<std::uint64_t>(rows);
+    chunks[i].group = group_rows.size();
+  }
+  group_rows.push_back(static_cast<std::uint64_t>(rows));
 }
+
+constexpr std::int64_t kRequired = 0;
+constexpr std::int64_t kOptional = 1;
+
+// The leaves of the schema that lie in no list, with the definition level of a value that is there.
+class Leaves {
+ public:
+  explicit Leaves(const std::vector<Element>& schema) : schema_(schema) {}
+
+  // False for a schema that does not hold.
+  bool walk() {
+    if (schema_.empty()) return true;
+    for (std::int64_t i = 0; i < schema_[0].children; ++i) {
+      if (!take("", 0, false, 0)) return false;
+    }
+    return at_ == schema_.size();
+  }
+
+  std::vector<std::string> names;
+  std::vector<std::string> lists;
+  std::map<std::string, unsigned> definition;
+
+ private:
+  static constexpr int kMostDepth = 32;
+
+  bool take(const std::string& parent, unsigned level, bool is_repeated, int depth) {
+    if (at_ >= schema_.size() || depth > kMostDepth) return false;
+    const Element& element = schema_[at_++];
+    if (element.children < 0 || element.children > kMostChildren) return false;
+    const std::string name = parent.empty() ? element.name : parent + "." + element.name;
+    is_repeated = is_repeated || (element.repetition != kRequired && element.repetition != kOptional);
+    level += element.repetition == kOptional ? 1 : 0;
+    for (std::int64_t i = 0; i < element.children; ++i) {
+      if (!take(name, level, is_repeated, depth + 1)) return false;
+    }
+    if (element.children > 0) return true;
+    if (is_repeated) lists.push_back(name);
+    if (is_repeated) return true;
+    names.push_back(name);
+    return definition.emplace(name, level).second;
+  }
+
+  const std::vector<Element>& schema_;
+  std::size_t at_ = 1;
+};
 
 }  // namespace
 
@@ -137,7 +188,7 @@ Status ParquetFile::take_footer(std::span<const std::byte> footer) {
     } else if (field.id == 3 && is_integer(field)) {
       rows = reader.integer();
     } else if (field.id == 4 && field.type == Type::list) {
-      reader.list(Type::structure, [&] { read_group(reader, chunks_); });
+      reader.list(Type::structure, [&] { take_group(reader, chunks_, group_rows_); });
     } else {
       return false;
     }
@@ -146,28 +197,64 @@ Status ParquetFile::take_footer(std::span<const std::byte> footer) {
   if (reader.is_damaged() || rows < 0 || static_cast<std::uint64_t>(rows) > kRowLimit)
     return corrupt("{}: its footer is damaged", subject_);
   rows_ = static_cast<std::uint64_t>(rows);
-  // Columns are the root's children that have none themselves and do not repeat.
-  std::map<std::string, bool> optional;
-  for (std::size_t i = 1; i < schema.size();) {
-    const Element& child = schema[i];
-    if (child.children == 0 && child.repetition <= 1) {
-      names_.push_back(child.name);
-      optional[child.name] = child.repetition == 1;
-    }
-    for (std::int64_t open = 1; open > 0 && i < schema.size(); ++i) {
-      if (schema[i].children < 0 || schema[i].children > kMostChildren)
-        return corrupt("{}: its footer is damaged", subject_);
-      open += schema[i].children - 1;
-    }
+  std::uint64_t in_groups = 0;
+  for (const std::uint64_t group : group_rows_) {
+    if (group > rows_ - in_groups) return corrupt("{}: its footer is damaged", subject_);
+    in_groups += group;
   }
+  Leaves leaves(schema);
+  if (!leaves.walk()) return corrupt("{}: its footer is damaged", subject_);
+  names_ = std::move(leaves.names);
+  lists_ = std::move(leaves.lists);
   for (Chunk& chunk : chunks_) {
-    const auto found = optional.find(chunk.name);
-    if (found == optional.end())
+    const auto found = leaves.definition.find(chunk.name);
+    if (found == leaves.definition.end())
       chunk.name.clear();
     else
-      chunk.is_optional = found->second;
+      chunk.definition = found->second;
   }
   return {};
+}
+
+std::string ParquetFile::shown(std::string_view column) const {
+  return format("{}: column '{}'", subject_, printable(column));
+}
+
+ParquetFile::Kind ParquetFile::kind(std::string_view column) const {
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.name != column) continue;
+    if (chunk.type == kParquetByteArray) return Kind::bytes;
+    return chunk.type == kParquetInt32 || chunk.type == kParquetInt64 ? Kind::integers : Kind::other;
+  }
+  return Kind::bytes;
+}
+
+Status ParquetFile::check_place(const Chunk& chunk) const {
+  const bool lies_inside =
+      chunk.begin >= 0 && chunk.bytes >= 0 && static_cast<std::uint64_t>(chunk.begin) <= size_ &&
+      static_cast<std::uint64_t>(chunk.bytes) <= size_ - static_cast<std::uint64_t>(chunk.begin);
+  return lies_inside ? Status() : corrupt("{}: lies beyond the end", shown(chunk.name));
+}
+
+Result<std::vector<std::byte>> ParquetFile::chunk_bytes(const Chunk& chunk) const {
+  RETURN_IF_ERROR(check_place(chunk));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(chunk.bytes));
+  RETURN_IF_ERROR(read_(static_cast<std::uint64_t>(chunk.begin), bytes));
+  return bytes;
+}
+
+Result<std::vector<std::string>> ParquetFile::read_group(std::size_t group, const std::string& column,
+                                                         const ParquetLimits& limits) const {
+  std::vector<std::string> values;
+  std::uint64_t left = limits.values.value;
+  const std::string subject = shown(column);
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.name != column || chunk.group != group) continue;
+    OK_OR_RETURN(bytes, chunk_bytes(chunk));
+    RETURN_IF_ERROR(read_column_chunk(chunk, bytes, {subject, &left}, values));
+  }
+  if (values.size() == group_rows_[group]) return values;
+  return corrupt("{}: has {} values, the row group {} rows", subject, values.size(), group_rows_[group]);
 }
 
 Result<std::vector<ParquetColumn>> ParquetFile::read(std::span<const std::string> columns,
@@ -177,15 +264,10 @@ Result<std::vector<ParquetColumn>> ParquetFile::read(std::span<const std::string
   for (const std::string& name : columns) {
     ParquetColumn& column = found.emplace_back();
     column.name = name;
-    const std::string subject = format("{}: column '{}'", subject_, printable(name));
+    const std::string subject = shown(name);
     for (const Chunk& chunk : chunks_) {
       if (chunk.name != name) continue;
-      if (chunk.begin < 0 || chunk.bytes < 0 || static_cast<std::uint64_t>(chunk.begin) > size_ ||
-          static_cast<std::uint64_t>(chunk.bytes) > size_ - static_cast<std::uint64_t>(chunk.begin)) {
-        return corrupt("{}: lies beyond the end", subject);
-      }
-      std::vector<std::byte> bytes(static_cast<std::size_t>(chunk.bytes));
-      RETURN_IF_ERROR(read_(static_cast<std::uint64_t>(chunk.begin), bytes));
+      OK_OR_RETURN(bytes, chunk_bytes(chunk));
       RETURN_IF_ERROR(read_column_chunk(chunk, bytes, {subject, &left}, column.values));
     }
     if (column.values.size() != rows_) {

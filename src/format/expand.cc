@@ -1,0 +1,142 @@
+#include "format/expand.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <isa-l.h>
+#include <zstd.h>
+
+namespace stoker::formats {
+namespace {
+
+constexpr std::size_t kPiece = 1u << 20;
+
+struct FreeZstd {
+  void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
+};
+
+}  // namespace
+
+struct ExpandingReader::State {
+  const File* file = nullptr;
+  Packing packing = Packing::none;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::vector<std::byte> packed;  // a piece of the file, of which `left` at `at` is still to be expanded
+  std::size_t at = 0;
+  std::size_t left = 0;
+  std::vector<std::byte> expanded;
+  std::unique_ptr<ZSTD_DStream, FreeZstd> zstd;
+  std::size_t zstd_left = 1;  // 0: a frame is whole
+  inflate_state gzip;
+  bool is_inside = false;  // a member of gzip
+
+  std::span<const std::byte> unread() const { return std::span(packed).subspan(at, left); }
+  void take(std::size_t count) {
+    at += count;
+    left -= count;
+  }
+  Status refill() {
+    const std::size_t count = std::min<std::uint64_t>(packed.size(), size - offset);
+    RETURN_IF_ERROR(file->read_at(offset, std::span(packed).first(count)));
+    offset += count;
+    at = 0;
+    left = count;
+    return {};
+  }
+  bool is_at_end() const { return left == 0 && offset == size; }
+  std::uint64_t position() const { return offset - left; }
+};
+
+Packing packing_of(std::span<const std::byte> beginning) {
+  const auto starts_with = [&](std::initializer_list<int> magic) {
+    return beginning.size() >= magic.size() &&
+           std::equal(magic.begin(), magic.end(), beginning.begin(),
+                      [](int a, std::byte b) { return static_cast<std::byte>(a) == b; });
+  };
+  if (starts_with({0x1F, 0x8B})) return Packing::gzip;
+  if (starts_with({0x28, 0xB5, 0x2F, 0xFD})) return Packing::zstd;
+  return Packing::none;
+}
+
+ExpandingReader::ExpandingReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ExpandingReader::ExpandingReader(ExpandingReader&&) noexcept = default;
+ExpandingReader& ExpandingReader::operator=(ExpandingReader&&) noexcept = default;
+ExpandingReader::~ExpandingReader() = default;
+
+Result<ExpandingReader> ExpandingReader::open(const File& file, Packing packing) {
+  OK_OR_RETURN(size, file.size());
+  auto state = std::make_unique<State>();
+  state->file = &file;
+  state->packing = packing;
+  state->size = size;
+  state->packed.resize(kPiece);
+  if (packing != Packing::none) state->expanded.resize(kPiece);
+  if (packing == Packing::zstd) {
+    state->zstd.reset(ZSTD_createDStream());
+    if (!state->zstd) return unavailable("{}: no memory to expand it", file.path());
+  }
+  return ExpandingReader(std::move(state));
+}
+
+std::uint64_t ExpandingReader::offset() const { return state_->offset; }
+std::uint64_t ExpandingReader::size() const { return state_->size; }
+
+Result<std::span<const std::byte>> ExpandingReader::next() {
+  if (state_->packing == Packing::zstd) return next_of_zstd();
+  if (state_->packing == Packing::gzip) return next_of_gzip();
+  if (state_->is_at_end()) return std::span<const std::byte>();
+  RETURN_IF_ERROR(state_->refill());
+  const auto piece = state_->unread();
+  state_->take(piece.size());
+  return piece;
+}
+
+Result<std::span<const std::byte>> ExpandingReader::next_of_zstd() {
+  State& s = *state_;
+  // Output that filled its buffer may have left more inside, so ask once more even without input.
+  for (bool is_full = s.zstd_left != 0 && s.offset > 0; !s.is_at_end() || is_full;) {
+    if (s.left == 0 && s.offset < s.size) RETURN_IF_ERROR(s.refill());
+    ZSTD_inBuffer input{s.unread().data(), s.left, 0};
+    ZSTD_outBuffer output{s.expanded.data(), s.expanded.size(), 0};
+    s.zstd_left = ZSTD_decompressStream(s.zstd.get(), &output, &input);
+    s.take(input.pos);
+    if (ZSTD_isError(s.zstd_left) != 0)
+      return corrupt("{}: byte {}: {}", s.file->path(), s.position(), ZSTD_getErrorName(s.zstd_left));
+    if (output.pos > 0) return std::span<const std::byte>(s.expanded).first(output.pos);
+    is_full = false;
+  }
+  if (s.zstd_left != 0) return corrupt("{}: ends inside a zstd frame", s.file->path());
+  return std::span<const std::byte>();
+}
+
+Result<std::span<const std::byte>> ExpandingReader::next_of_gzip() {
+  State& s = *state_;
+  for (bool may_hold_more = s.is_inside; !s.is_at_end() || may_hold_more;) {
+    if (s.left == 0 && s.offset < s.size) RETURN_IF_ERROR(s.refill());
+    if (!s.is_inside) {
+      // Members one after another, as pigz and bgzip write them; zeros may pad the end.
+      while (s.position() > 0 && s.left > 0 && s.unread().front() == std::byte{0}) s.take(1);
+      if (s.left == 0) continue;
+      isal_inflate_init(&s.gzip);
+      s.gzip.crc_flag = ISAL_GZIP;
+      s.is_inside = true;
+    }
+    s.gzip.next_in = reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(s.unread().data()));
+    s.gzip.avail_in = static_cast<std::uint32_t>(s.left);
+    s.gzip.next_out = reinterpret_cast<std::uint8_t*>(s.expanded.data());
+    s.gzip.avail_out = static_cast<std::uint32_t>(s.expanded.size());
+    const int code = isal_inflate(&s.gzip);
+    s.take(s.left - s.gzip.avail_in);
+    if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT)
+      return corrupt("{}: byte {}: damaged gzip data", s.file->path(), s.position());
+    if (s.gzip.block_state == ISAL_BLOCK_FINISH) s.is_inside = false;
+    const std::size_t got = s.expanded.size() - s.gzip.avail_out;
+    if (got > 0) return std::span<const std::byte>(s.expanded).first(got);
+    may_hold_more = false;
+  }
+  if (s.is_inside || s.size == 0) return corrupt("{}: ends inside gzip data", s.file->path());
+  return std::span<const std::byte>();
+}
+
+}  // namespace stoker::formats

@@ -1,0 +1,146 @@
+#include "format/hdf5/api.h"
+
+#include <dlfcn.h>
+#include <memory>
+#include <vector>
+
+#include "base/file.h"
+#include "base/process.h"
+
+namespace stoker::formats::hdf5 {
+
+namespace {
+
+constexpr const char* kVariable = "STOKER_HDF5_LIBRARY";
+
+// Debian's names of 1.10 and 1.14, then those of others.
+constexpr const char* kNames[] = {
+    "libhdf5_serial.so.103", "libhdf5_serial.so.310", "libhdf5_serial.so", "libhdf5.so.310",
+    "libhdf5.so.200",        "libhdf5.so.103",        "libhdf5.so"};
+
+// The one that the h5py wheel of an active virtual environment brings along.
+std::vector<std::string> wheel_libraries() {
+  std::vector<std::string> found;
+  const std::optional<std::string> environment = environment_value("VIRTUAL_ENV");
+  if (!environment || environment->empty()) return found;
+  const Path lib = Path(*environment) / "lib";
+  const Result<std::vector<std::string>> pythons = list_directory(lib);
+  if (!pythons.ok()) return found;
+  for (const std::string& python : *pythons) {
+    const Path folder = lib / python / "site-packages/h5py.libs";
+    const Result<std::vector<std::string>> names = list_directory(folder);
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) {
+      if (name.starts_with("libhdf5-") || name.starts_with("libhdf5.so"))
+        found.push_back((folder / name).string());
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> candidates() {
+  const std::optional<std::string> named = environment_value(kVariable);
+  if (named && !named->empty()) return {*named};
+  std::vector<std::string> all(std::begin(kNames), std::end(kNames));
+  const std::vector<std::string> wheels = wheel_libraries();
+  all.insert(all.end(), wheels.begin(), wheels.end());
+  return all;
+}
+
+template <typename T>
+bool find(void* library, const char* name, T& into) {
+  into = reinterpret_cast<T>(::dlsym(library, name));
+  return into != nullptr;
+}
+
+// Fills the table; the name of the first function that is missing.
+std::string fill(void* library, Api& api) {
+#define STOKER_FIND(type, name, parameters) \
+  if (!find(library, #name, api.name)) return #name;
+  STOKER_HDF5_FUNCTIONS(STOKER_FIND)
+#undef STOKER_FIND
+#define STOKER_FIND(name) \
+  if (!find(library, #name, api.name)) return #name;
+  STOKER_HDF5_IDS(STOKER_FIND)
+#undef STOKER_FIND
+  if (!find(library, "H5Lget_info1", api.H5Lget_info) && !find(library, "H5Lget_info", api.H5Lget_info)) {
+    return "H5Lget_info";
+  }
+  unsigned major = 0, minor = 0, release = 0;
+  api.H5get_libversion(&major, &minor, &release);
+  // Before 1.14.2 its offsets may count chunks instead of elements.
+  const bool is_new = major > 1 || minor > 14 || (minor == 14 && release >= 2);
+  if (is_new) find(library, "H5Dchunk_iter", api.H5Dchunk_iter);
+  return "";
+}
+
+// A wheel's library does not know where those lie that it needs: beside it. One may need another, hence
+// twice.
+void load_neighbours(const Path& library) {
+  if (library.parent_path().filename() != "h5py.libs") return;
+  const Result<std::vector<std::string>> names = list_directory(library.parent_path());
+  if (!names.ok()) return;
+  for (int round = 0; round < 2; ++round) {
+    for (const std::string& name : *names) {
+      if (name.starts_with("libhdf5")) continue;
+      ::dlopen((library.parent_path() / name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+  }
+}
+
+Result<Api> load() {
+  std::string why;
+  for (const std::string& name : candidates()) {
+    load_neighbours(name);
+    void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      if (why.empty()) why = ::dlerror();
+      continue;
+    }
+    Api api;
+    api.library = name;
+    const std::string missing = fill(library, api);
+    if (missing.empty()) return api;
+    why = format("{} has no {}: it is older than HDF5 1.10.5", name, missing);
+    ::dlclose(library);
+  }
+  const std::optional<std::string> named = environment_value(kVariable);
+  if (named && !named->empty()) return unavailable("HDF5: {} ({})", why, kVariable);
+  return unavailable("HDF5: libhdf5 is not there ({})", why)
+      .cure(
+          "apt-get install libhdf5-103-1, or pip install h5py in the active virtual environment, or "
+          "{}=/path/libhdf5.so",
+          kVariable);
+}
+
+int keep_first(unsigned at, const ErrorEntry* entry, void* into) {
+  if (at == 0 && entry->text != nullptr) *static_cast<std::string*>(into) = printable(entry->text);
+  return 0;
+}
+
+}  // namespace
+
+std::string Api::last_error() const {
+  std::string text;
+  H5Ewalk2(kDefault, 0, keep_first, &text);
+  H5Eclear2(kDefault);
+  return text.empty() ? "no reason given" : text;
+}
+
+Result<const Api*> api() {
+  static Mutex mutex;
+  static std::unique_ptr<const Api> loaded;  // found once, never changed; looked for again after a failure
+  MutexLock lock(mutex);
+  if (!loaded) {
+    OK_OR_RETURN(found, load());
+    loaded = std::make_unique<const Api>(std::move(found));
+  }
+  return loaded.get();
+}
+
+Mutex& hdf5_mutex() {
+  static Mutex mutex;
+  return mutex;
+}
+
+}  // namespace stoker::formats::hdf5

@@ -1,0 +1,187 @@
+// libhdf5 as it is loaded when an HDF5 file is first used: the part of its C interface that has been the same
+// since version 1.10.5, declared here so that nothing of it is needed to build. Used only inside this folder.
+// libhdf5 is not thread-safe: whoever calls it holds hdf5_mutex(), or is a process of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <sys/types.h>
+
+#include "base/status.h"
+#include "base/thread.h"
+
+namespace stoker::formats::hdf5 {
+
+using Id = std::int64_t;          // hid_t
+using Size = unsigned long long;  // hsize_t
+
+constexpr Id kDefault = 0;  // H5P_DEFAULT, H5S_ALL, H5E_DEFAULT
+constexpr std::uint64_t kNoAddress = ~std::uint64_t{0};
+
+enum class Class { integer = 0, floating = 1, string = 3, opaque = 5, compound = 6, enumeration = 8 };
+enum class Layout { compact = 0, contiguous = 1, chunked = 2, virtual_ = 3 };
+enum class Object { group = 2, dataset = 5 };
+
+struct GroupInfo {
+  int storage_type;
+  Size links;
+  std::int64_t max_order;
+  bool is_mounted;
+};
+struct LinkInfo {
+  int type;
+  char rest[124];  // more than any version has
+};
+constexpr int kSoftLink = 1;
+constexpr int kHardLink = 0;
+struct ErrorEntry {
+  Id of_class, major, minor;
+  unsigned line;
+  const char* function;
+  const char* file;
+  const char* text;
+};
+
+using ElinkCall = int (*)(const char*, const char*, const char*, const char*, unsigned*, Id, void*);
+using ErrorCall = int (*)(unsigned, const ErrorEntry*, void*);
+using ChunkCall = int (*)(const Size* offset, unsigned mask, std::uint64_t address, Size bytes, void*);
+
+// Every function that is called, by its own name.
+#define STOKER_HDF5_FUNCTIONS(F)                                                                            \
+  F(int, H5open, (void))                                                                                    \
+  F(int, H5get_libversion, (unsigned*, unsigned*, unsigned*))                                               \
+  F(int, H5Eset_auto2, (Id, void*, void*))                                                                  \
+  F(int, H5Ewalk2, (Id, int, ErrorCall, void*))                                                             \
+  F(int, H5Eclear2, (Id))                                                                                   \
+  F(Id, H5Fopen, (const char*, unsigned, Id))                                                               \
+  F(Id, H5Fcreate, (const char*, unsigned, Id, Id))                                                         \
+  F(int, H5Fflush, (Id, int))                                                                               \
+  F(int, H5Fclose, (Id))                                                                                    \
+  F(Id, H5Fget_create_plist, (Id))                                                                          \
+  F(ssize_t, H5Fget_name, (Id, char*, std::size_t))                                                         \
+  F(int, H5Gget_info, (Id, GroupInfo*))                                                                     \
+  F(ssize_t, H5Lget_name_by_idx, (Id, const char*, int, int, Size, char*, std::size_t, Id))                 \
+  F(Id, H5Oopen, (Id, const char*, Id))                                                                     \
+  F(int, H5Oclose, (Id))                                                                                    \
+  F(int, H5Iget_type, (Id))                                                                                 \
+  F(Id, H5Dcreate2, (Id, const char*, Id, Id, Id, Id, Id))                                                  \
+  F(int, H5Dclose, (Id))                                                                                    \
+  F(Id, H5Dget_space, (Id))                                                                                 \
+  F(Id, H5Dget_type, (Id))                                                                                  \
+  F(Id, H5Dget_create_plist, (Id))                                                                          \
+  F(std::uint64_t, H5Dget_offset, (Id))                                                                     \
+  F(int, H5Dget_num_chunks, (Id, Id, Size*))                                                                \
+  F(int, H5Dget_chunk_info, (Id, Id, Size, Size*, unsigned*, std::uint64_t*, Size*))                        \
+  F(int, H5Dread_chunk, (Id, Id, const Size*, std::uint32_t*, void*))                                       \
+  F(int, H5Dwrite_chunk, (Id, Id, std::uint32_t, const Size*, std::size_t, const void*))                    \
+  F(int, H5Dread, (Id, Id, Id, Id, Id, void*))                                                              \
+  F(int, H5Dwrite, (Id, Id, Id, Id, Id, const void*))                                                       \
+  F(Id, H5Screate_simple, (int, const Size*, const Size*))                                                  \
+  F(int, H5Sclose, (Id))                                                                                    \
+  F(int, H5Sget_simple_extent_ndims, (Id))                                                                  \
+  F(int, H5Sget_simple_extent_dims, (Id, Size*, Size*))                                                     \
+  F(int, H5Sget_simple_extent_type, (Id))                                                                   \
+  F(int, H5Sget_select_bounds, (Id, Size*, Size*))                                                          \
+  F(long long, H5Sget_select_npoints, (Id))                                                                 \
+  F(int, H5Sselect_hyperslab, (Id, int, const Size*, const Size*, const Size*, const Size*))                \
+  F(int, H5Tget_class, (Id))                                                                                \
+  F(std::size_t, H5Tget_size, (Id))                                                                         \
+  F(int, H5Tget_order, (Id))                                                                                \
+  F(int, H5Tget_sign, (Id))                                                                                 \
+  F(int, H5Tget_fields, (Id, std::size_t*, std::size_t*, std::size_t*, std::size_t*, std::size_t*))         \
+  F(Id, H5Tget_super, (Id))                                                                                 \
+  F(int, H5Tis_variable_str, (Id))                                                                          \
+  F(int, H5Tget_nmembers, (Id))                                                                             \
+  F(Id, H5Tget_member_type, (Id, unsigned))                                                                 \
+  F(std::size_t, H5Tget_member_offset, (Id, unsigned))                                                      \
+  F(Id, H5Tcopy, (Id))                                                                                      \
+  F(Id, H5Tcreate, (int, std::size_t))                                                                      \
+  F(Id, H5Tenum_create, (Id))                                                                               \
+  F(int, H5Tenum_insert, (Id, const char*, const void*))                                                    \
+  F(int, H5Tinsert, (Id, const char*, std::size_t, Id))                                                     \
+  F(int, H5Tset_size, (Id, std::size_t))                                                                    \
+  F(int, H5Tset_fields, (Id, std::size_t, std::size_t, std::size_t, std::size_t, std::size_t))              \
+  F(int, H5Tset_ebias, (Id, std::size_t))                                                                   \
+  F(int, H5Tset_strpad, (Id, int))                                                                          \
+  F(int, H5Tset_tag, (Id, const char*))                                                                     \
+  F(int, H5Tclose, (Id))                                                                                    \
+  F(Id, H5Pcreate, (Id))                                                                                    \
+  F(int, H5Pclose, (Id))                                                                                    \
+  F(int, H5Pget_layout, (Id))                                                                               \
+  F(int, H5Pget_chunk, (Id, int, Size*))                                                                    \
+  F(int, H5Pset_chunk, (Id, int, const Size*))                                                              \
+  F(int, H5Pget_nfilters, (Id))                                                                             \
+  F(int, H5Pget_filter2, (Id, unsigned, unsigned*, std::size_t*, unsigned*, std::size_t, char*, unsigned*)) \
+  F(int, H5Pset_deflate, (Id, unsigned))                                                                    \
+  F(int, H5Pset_shuffle, (Id))                                                                              \
+  F(int, H5Pget_external_count, (Id))                                                                       \
+  F(int, H5Pget_fill_value, (Id, Id, void*))                                                                \
+  F(int, H5Pfill_value_defined, (Id, int*))                                                                 \
+  F(int, H5Pget_userblock, (Id, Size*))                                                                     \
+  F(int, H5Pset_create_intermediate_group, (Id, unsigned))                                                  \
+  F(int, H5Pset_elink_cb, (Id, ElinkCall, void*))                                                           \
+  F(int, H5Pget_virtual_count, (Id, std::size_t*))                                                          \
+  F(ssize_t, H5Pget_virtual_filename, (Id, std::size_t, char*, std::size_t))                                \
+  F(ssize_t, H5Pget_virtual_dsetname, (Id, std::size_t, char*, std::size_t))                                \
+  F(Id, H5Pget_virtual_vspace, (Id, std::size_t))                                                           \
+  F(Id, H5Pget_virtual_srcspace, (Id, std::size_t))                                                         \
+  F(int, H5Pset_virtual, (Id, Id, const char*, const char*, Id))
+
+// Numbers that are known only after H5open(): types and classes of property lists.
+#define STOKER_HDF5_IDS(F)       \
+  F(H5P_CLS_DATASET_CREATE_ID_g) \
+  F(H5P_CLS_DATASET_ACCESS_ID_g) \
+  F(H5P_CLS_LINK_CREATE_ID_g)    \
+  F(H5T_STD_I8LE_g)              \
+  F(H5T_STD_I16LE_g)             \
+  F(H5T_STD_I32LE_g)             \
+  F(H5T_STD_I64LE_g)             \
+  F(H5T_STD_U8LE_g)              \
+  F(H5T_STD_U16LE_g)             \
+  F(H5T_STD_U32LE_g) F(H5T_STD_U64LE_g) F(H5T_IEEE_F32LE_g) F(H5T_IEEE_F64LE_g) F(H5T_C_S1_g)
+
+struct Api {
+#define STOKER_DECLARE(type, name, parameters) type(*name) parameters = nullptr;
+  STOKER_HDF5_FUNCTIONS(STOKER_DECLARE)
+#undef STOKER_DECLARE
+  int (*H5Lget_info)(Id, const char*, LinkInfo*, Id) = nullptr;  // two names, by version
+  int (*H5Dchunk_iter)(Id, Id, ChunkCall, void*) = nullptr;      // null where it is not, or counts otherwise
+#define STOKER_DECLARE(name) Id* name = nullptr;
+  STOKER_HDF5_IDS(STOKER_DECLARE)
+#undef STOKER_DECLARE
+
+  std::string library;  ///< what was loaded
+
+  /// The text of libhdf5's innermost error since the last call, and forgets it.
+  std::string last_error() const;
+};
+
+/// Loads the library when first called. Unavailable, with how to get it, where there is none or it is too
+/// old. What is loaded stays.
+Result<const Api*> api();
+
+/// Held while any function of it is called in this process.
+Mutex& hdf5_mutex();
+
+/// Closes what a function of libhdf5 opened.
+class Handle {
+ public:
+  Handle(Id id, int (*close)(Id)) : id_(id), close_(close) {}
+  ~Handle() {
+    if (id_ >= 0 && close_ != nullptr) close_(id_);
+  }
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Handle& operator=(Handle&&) = delete;
+
+  Id get() const { return id_; }
+  bool is_open() const { return id_ >= 0; }
+  /// Closes it, and whether that worked.
+  bool close() { return close_(std::exchange(id_, -1)) >= 0; }
+
+ private:
+  Id id_;
+  int (*close_)(Id);
+};
+
+}  // namespace stoker::formats::hdf5

@@ -1,0 +1,431 @@
+#include "format/hdf5/ask.h"
+
+#include <array>
+#include <tuple>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+
+namespace stoker::formats::hdf5 {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostDatasets = 100'000;
+constexpr std::size_t kDeepest = 32;
+constexpr std::uint64_t kMostChunks = 1u << 24;
+constexpr std::uint64_t kMostInline = 1u << 20;
+constexpr std::size_t kLongestName = 4096;
+constexpr std::uint64_t kMostElementBytes = 1u << 20;
+
+std::string answer(const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); }
+
+std::string failure(const Status& status) {
+  return answer({{"error", status.message()}, {"code", static_cast<int>(status.code())}});
+}
+
+// Stops at an external link, and notes that there was one in the last of libhdf5's seven arguments.
+constexpr ElinkCall kRefuseExternal = [](auto... arguments) {
+  *static_cast<bool*>(std::get<6>(std::tuple(arguments...))) = true;
+  return -1;
+};
+
+class Asker {
+ public:
+  Asker(const Api& h5, const Path& file, ExternalLinks links) : h5_(h5), file_(file), links_(links) {}
+
+  Status open() {
+    if (h5_.H5open() < 0) return unavailable("HDF5: {} does not start", h5_.library);
+    h5_.H5Eset_auto2(kDefault, nullptr, nullptr);
+    id_ = h5_.H5Fopen(file_.c_str(), 0, kDefault);
+    if (id_ < 0) return corrupt("{}: libhdf5 cannot open it ({})", file_, h5_.last_error());
+    access_ = h5_.H5Pcreate(*h5_.H5P_CLS_DATASET_ACCESS_ID_g);
+    if (links_ == ExternalLinks::refuse) h5_.H5Pset_elink_cb(access_, kRefuseExternal, &met_external_);
+    return {};
+  }
+
+  Status walk(Id group, const std::string& path, std::size_t depth, Json& names) {
+    if (depth > kDeepest) return {};  // or a ring of groups
+    GroupInfo info{};
+    if (h5_.H5Gget_info(group, &info) < 0) return damaged(path);
+    for (Size i = 0; i < info.links; ++i) {
+      std::array<char, kLongestName> name{};
+      // By name, ascending.
+      if (h5_.H5Lget_name_by_idx(group, ".", 0, 0, i, name.data(), name.size(), kDefault) < 0)
+        return damaged(path);
+      LinkInfo link{};
+      if (h5_.H5Lget_info(group, name.data(), &link, kDefault) < 0) return damaged(path);
+      if (link.type != kHardLink) continue;
+      const std::string below = path.empty() ? name.data() : path + "/" + name.data();
+      const Handle object(h5_.H5Oopen(group, name.data(), kDefault), h5_.H5Oclose);
+      if (!object.is_open()) return damaged(below);
+      const auto kind = static_cast<Object>(h5_.H5Iget_type(object.get()));
+      if (kind == Object::dataset) names.push_back(below);
+      if (names.size() > kMostDatasets) return invalid("{}: has more than {} datasets", file_, kMostDatasets);
+      if (kind == Object::group) RETURN_IF_ERROR(walk(object.get(), below, depth + 1, names));
+    }
+    return {};
+  }
+
+  Status dataset(const std::string& name, Json& into) {
+    subject_ = format("{}: dataset '{}'", file_, printable(name));
+    met_external_ = false;
+    const Handle object(h5_.H5Oopen(id_, name.c_str(), access_), h5_.H5Oclose);
+    if (met_external_)
+      return invalid("{}: is behind an external link (which is not followed unless allowed)", subject_);
+    if (!object.is_open()) return not_found("{}: is not there ({})", subject_, h5_.last_error());
+    if (static_cast<Object>(h5_.H5Iget_type(object.get())) != Object::dataset) {
+      return invalid("{}: is no dataset", subject_);
+    }
+    const Handle space(h5_.H5Dget_space(object.get()), h5_.H5Sclose);
+    const Handle type(h5_.H5Dget_type(object.get()), h5_.H5Tclose);
+    const Handle made(h5_.H5Dget_create_plist(object.get()), h5_.H5Pclose);
+    if (!space.is_open() || !type.is_open() || !made.is_open()) return broken();
+    std::array<char, kLongestName> holder{};
+    if (h5_.H5Fget_name(object.get(), holder.data(), holder.size()) < 0) return broken();
+    into["path"] = name;
+    into["file"] = holder.data();
+    RETURN_IF_ERROR(take_shape(space.get(), into));
+    RETURN_IF_ERROR(take_type(type.get(), into));
+    RETURN_IF_ERROR(take_fill(made.get(), type.get(), into));
+    return take_layout(object.get(), made.get(), type.get(), into);
+  }
+
+  Id file() const { return id_; }
+
+ private:
+  Status damaged(const std::string& path) const {
+    return corrupt("{}: '/{}' is damaged ({})", file_, printable(path), h5_.last_error());
+  }
+  Status broken() const { return corrupt("{}: is damaged ({})", subject_, h5_.last_error()); }
+  Status unread(std::string_view what) const { return invalid("{}: {}", subject_, what); }
+
+  Status take_shape(Id space, Json& into) {
+    const int count = h5_.H5Sget_simple_extent_ndims(space);
+    if (count < 0 || count > static_cast<int>(kMostDimensions)) return broken();
+    constexpr int kEmpty = 2;  // H5S_NULL
+    if (h5_.H5Sget_simple_extent_type(space) == kEmpty) return unread("has no elements and no shape");
+    std::array<Size, kMostDimensions> sizes{};
+    if (h5_.H5Sget_simple_extent_dims(space, sizes.data(), nullptr) < 0) return broken();
+    shape_.assign(sizes.begin(), sizes.begin() + count);
+    into["shape"] = shape_;
+    return {};
+  }
+
+  static Status no_type(std::string_view subject) {
+    return invalid(
+        "{}: elements of its type are not read (numbers, complex numbers, enumerations and text of a fixed "
+        "size are)",
+        subject);
+  }
+
+  // Letter and size as NumPy has them.
+  Status take_type(Id type, Json& into) {
+    const std::uint64_t bytes = h5_.H5Tget_size(type);
+    if (bytes == 0 || bytes > kMostElementBytes) return no_type(subject_);
+    into["bytes"] = bytes;
+    into["is_big"] = h5_.H5Tget_order(type) == 1;
+    switch (static_cast<Class>(h5_.H5Tget_class(type))) {
+      case Class::integer:
+        into["letter"] = h5_.H5Tget_sign(type) == 0 ? "u" : "i";
+        return bytes <= 8 && (bytes & (bytes - 1)) == 0 ? Status() : no_type(subject_);
+      case Class::floating:
+        return take_float(type, into);
+      case Class::string:
+        if (h5_.H5Tis_variable_str(type) != 0) return unread("text of varying length is not read");
+        into["letter"] = "S";
+        return {};
+      case Class::opaque:
+        into["letter"] = "V";
+        return {};
+      case Class::enumeration: {
+        // h5py's truth values are one of two names; any other enumeration is its numbers.
+        const bool is_truth = bytes == 1 && h5_.H5Tget_nmembers(type) == 2;
+        const Handle base(h5_.H5Tget_super(type), h5_.H5Tclose);
+        into["letter"] = is_truth ? "b" : h5_.H5Tget_sign(base.get()) == 0 ? "u" : "i";
+        into["is_big"] = h5_.H5Tget_order(base.get()) == 1;
+        return bytes <= 8 && (bytes & (bytes - 1)) == 0 ? Status() : no_type(subject_);
+      }
+      case Class::compound:
+        return take_complex(type, bytes, into);
+    }
+    return no_type(subject_);
+  }
+
+  // IEEE halves, singles and doubles, and brain floats.
+  Status take_float(Id type, Json& into) {
+    std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+    if (h5_.H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0)
+      return broken();
+    const std::uint64_t bits = h5_.H5Tget_size(type) * 8;
+    const auto is = [&](std::uint64_t all, std::uint64_t of_exponent) {
+      return bits == all && exponent_bits == of_exponent && mantissa_bits == all - 1 - of_exponent &&
+             sign == all - 1 && exponent == mantissa_bits && mantissa == 0;
+    };
+    if (!is(16, 5) && !is(16, 8) && !is(32, 8) && !is(64, 11)) return no_type(subject_);
+    into["letter"] = is(16, 8) ? "E" : "f";
+    return {};
+  }
+
+  // Two floats of the same size, one after the other.
+  Status take_complex(Id type, std::uint64_t bytes, Json& into) {
+    if (h5_.H5Tget_nmembers(type) != 2 || (bytes != 8 && bytes != 16)) {
+      return unread("elements of several fields are not read");
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+      const Handle member(h5_.H5Tget_member_type(type, i), h5_.H5Tclose);
+      if (!member.is_open() || static_cast<Class>(h5_.H5Tget_class(member.get())) != Class::floating ||
+          h5_.H5Tget_size(member.get()) != bytes / 2 || h5_.H5Tget_member_offset(type, i) != i * bytes / 2) {
+        return unread("elements of several fields are not read");
+      }
+      into["is_big"] = h5_.H5Tget_order(member.get()) == 1;
+    }
+    into["letter"] = "c";
+    return {};
+  }
+
+  Status take_fill(Id made, Id type, Json& into) {
+    int defined = 0;
+    std::vector<std::uint8_t> fill(h5_.H5Tget_size(type));
+    if (h5_.H5Pfill_value_defined(made, &defined) >= 0 && defined > 0) {
+      h5_.H5Pget_fill_value(made, type, fill.data());
+    }
+    into["fill"] = fill;
+    return {};
+  }
+
+  Status take_layout(Id dataset, Id made, Id type, Json& into) {
+    if (h5_.H5Pget_external_count(made) > 0) return unread("lies in external files, which are not read");
+    switch (static_cast<Layout>(h5_.H5Pget_layout(made))) {
+      case Layout::compact:
+        into["layout"] = "inline";
+        return take_inline(dataset, type, into);
+      case Layout::contiguous:
+        into["layout"] = "contiguous";
+        into["offset"] = h5_.H5Dget_offset(dataset);
+        return {};
+      case Layout::chunked:
+        into["layout"] = "chunked";
+        RETURN_IF_ERROR(take_filters(made, into));
+        return take_chunks(dataset, made, into);
+      case Layout::virtual_:
+        into["layout"] = "parts";
+        return take_parts(made, into);
+    }
+    return broken();
+  }
+
+  // In the file's own type, so that nothing is converted.
+  Status take_inline(Id dataset, Id type, Json& into) {
+    const std::optional<std::uint64_t> bytes = product(shape_, h5_.H5Tget_size(type));
+    if (!bytes || *bytes > kMostInline) return broken();
+    std::vector<std::uint8_t> elements(*bytes);
+    if (*bytes > 0 && h5_.H5Dread(dataset, type, kDefault, kDefault, kDefault, elements.data()) < 0)
+      return broken();
+    into["inline"] = elements;
+    return {};
+  }
+
+  Status take_filters(Id made, Json& into) {
+    Json filters = Json::array();
+    const int count = h5_.H5Pget_nfilters(made);
+    for (int i = 0; i < count; ++i) {
+      std::array<unsigned, 64> values{};
+      std::size_t value_count = values.size();
+      unsigned flags = 0, config = 0;
+      std::array<char, 256> name{};
+      const int id = h5_.H5Pget_filter2(made, static_cast<unsigned>(i), &flags, &value_count, values.data(),
+                                        name.size() - 1, name.data(), &config);
+      if (id < 0) return broken();
+      const std::vector<unsigned> used(
+          values.begin(), values.begin() + static_cast<std::ptrdiff_t>(std::min(value_count, values.size())));
+      filters.push_back({{"id", id}, {"name", name.data()}, {"values", used}});
+    }
+    into["filters"] = std::move(filters);
+    return {};
+  }
+
+  struct Places {
+    const Extents* counts = nullptr;
+    const Extents* chunks = nullptr;
+    Json list = Json::array();  // number, offset, bytes, mask: one after the other
+    void add(const Size* offset, unsigned mask, std::uint64_t address, Size bytes) {
+      std::uint64_t number = 0;
+      for (std::size_t d = 0; d < chunks->size(); ++d)
+        number = number * (*counts)[d] + offset[d] / (*chunks)[d];
+      list.push_back(number);
+      list.push_back(address);
+      list.push_back(bytes & 0xFFFFFFFFu);
+      list.push_back(mask);
+    }
+  };
+
+  Status take_chunks(Id dataset, Id made, Json& into) {
+    std::array<Size, kMostDimensions> sizes{};
+    const int count = h5_.H5Pget_chunk(made, static_cast<int>(sizes.size()), sizes.data());
+    if (count != static_cast<int>(shape_.size())) return broken();
+    const Extents chunks(sizes.begin(), sizes.begin() + count);
+    into["chunks"] = chunks;
+    Extents counts;
+    for (std::size_t d = 0; d < chunks.size(); ++d) {
+      if (chunks[d] == 0) return broken();
+      counts.push_back(shape_[d] / chunks[d] + (shape_[d] % chunks[d] != 0));
+    }
+    const std::optional<std::uint64_t> all = product(counts);
+    if (!all || *all > kMostChunks) return unread("has more than 16 777 216 chunks, which is not read");
+    if (*all == 0) {
+      into["places"] = Json::array();
+      return {};
+    }
+    Places places{&counts, &chunks};
+    RETURN_IF_ERROR(list_chunks(dataset, places));
+    RETURN_IF_ERROR(move_by_userblock(dataset, chunks, counts, places));
+    into["places"] = std::move(places.list);
+    return {};
+  }
+
+  Status list_chunks(Id dataset, Places& places) {
+    if (h5_.H5Dchunk_iter != nullptr) {
+      const auto add = [](const Size* offset, unsigned mask, std::uint64_t address, Size bytes, void* into) {
+        static_cast<Places*>(into)->add(offset, mask, address, bytes);
+        return 0;
+      };
+      return h5_.H5Dchunk_iter(dataset, kDefault, add, &places) < 0 ? broken() : Status();
+    }
+    Size count = 0;
+    const Handle space(h5_.H5Dget_space(dataset), h5_.H5Sclose);
+    if (h5_.H5Dget_num_chunks(dataset, space.get(), &count) < 0 || count > kMostChunks) return broken();
+    for (Size i = 0; i < count; ++i) {
+      std::array<Size, kMostDimensions + 1> offset{};
+      unsigned mask = 0;
+      std::uint64_t address = 0;
+      Size bytes = 0;
+      if (h5_.H5Dget_chunk_info(dataset, space.get(), i, offset.data(), &mask, &address, &bytes) < 0)
+        return broken();
+      places.add(offset.data(), mask, address, bytes);
+    }
+    return {};
+  }
+
+  // With bytes of somebody else's before the file (MATLAB's have 512), versions of libhdf5 differ in whether
+  // addresses count them: the first chunk, read both ways, tells.
+  Status move_by_userblock(Id dataset, const Extents& chunks, const Extents& counts, Places& places) {
+    Size block = 0;
+    const Handle made(h5_.H5Fget_create_plist(id_), h5_.H5Pclose);
+    if (h5_.H5Pget_userblock(made.get(), &block) < 0) return broken();
+    if (block == 0 || places.list.empty()) return {};
+    const std::uint64_t bytes = places.list[2];
+    if (bytes == 0 || bytes > (std::uint64_t{1} << 31)) return broken();
+    std::vector<Size> offset(chunks.size());
+    std::uint64_t number = places.list[0];
+    for (std::size_t d = chunks.size(); d-- > 0; number /= counts[d])
+      offset[d] = number % counts[d] * chunks[d];
+    std::vector<std::byte> by_library(bytes);
+    std::vector<std::byte> by_us(bytes);
+    std::uint32_t mask = 0;
+    if (h5_.H5Dread_chunk(dataset, kDefault, offset.data(), &mask, by_library.data()) < 0) return broken();
+    OK_OR_RETURN(file, File::open_read(file_));
+    for (const std::uint64_t shift : {std::uint64_t{0}, static_cast<std::uint64_t>(block)}) {
+      if (!file.read_at(places.list[1].get<std::uint64_t>() + shift, by_us).ok() || by_us != by_library)
+        continue;
+      for (std::size_t i = 1; i < places.list.size(); i += 4) {
+        places.list[i] = places.list[i].get<std::uint64_t>() + shift;
+      }
+      return {};
+    }
+    return broken();
+  }
+
+  // Rows of other datasets, all columns of them. Anything else is another kind of mosaic.
+  Status take_parts(Id made, Json& into) {
+    constexpr std::string_view kOther =
+        "is virtual, and not of whole rows of other datasets, which is not read";
+    std::size_t count = 0;
+    if (h5_.H5Pget_virtual_count(made, &count) < 0 || count > kMostDatasets) return broken();
+    Json parts = Json::array();
+    for (std::size_t i = 0; i < count; ++i) {
+      std::array<char, kLongestName> file{};
+      std::array<char, kLongestName> name{};
+      if (h5_.H5Pget_virtual_filename(made, i, file.data(), file.size()) < 0 ||
+          h5_.H5Pget_virtual_dsetname(made, i, name.data(), name.size()) < 0) {
+        return broken();
+      }
+      const Handle to(h5_.H5Pget_virtual_vspace(made, i), h5_.H5Sclose);
+      const Handle from(h5_.H5Pget_virtual_srcspace(made, i), h5_.H5Sclose);
+      std::uint64_t first = 0, rows = 0, source = 0, source_rows = 0;
+      if (!whole_rows(to.get(), first, rows) || !source_of(from.get(), rows, source, source_rows) ||
+          rows != source_rows) {
+        return unread(kOther);
+      }
+      parts.push_back({{"file", file.data()},
+                       {"dataset", name.data()},
+                       {"first_row", first},
+                       {"source_row", source},
+                       {"rows", rows}});
+    }
+    into["parts"] = std::move(parts);
+    return {};
+  }
+
+  // All rows of the source are stored as a selection without a shape.
+  bool source_of(Id space, std::uint64_t all_rows, std::uint64_t& first, std::uint64_t& rows) const {
+    if (space < 0 || h5_.H5Sget_simple_extent_ndims(space) > 0) return whole_rows(space, first, rows);
+    rows = all_rows;
+    return true;
+  }
+
+  bool whole_rows(Id space, std::uint64_t& first, std::uint64_t& rows) const {
+    std::array<Size, kMostDimensions> begin{};
+    std::array<Size, kMostDimensions> end{};
+    if (space < 0 || shape_.empty() ||
+        h5_.H5Sget_simple_extent_ndims(space) != static_cast<int>(shape_.size()) ||
+        h5_.H5Sget_select_bounds(space, begin.data(), end.data()) < 0) {
+      return false;
+    }
+    Extents size;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      if (end[d] < begin[d]) return false;
+      size.push_back(end[d] - begin[d] + 1);
+      if (d > 0 && (begin[d] != 0 || size[d] != shape_[d])) return false;
+    }
+    first = begin[0];
+    rows = size[0];
+    // As many as the bounds hold: no gaps.
+    const std::optional<std::uint64_t> all = product(size);
+    return all && h5_.H5Sget_select_npoints(space) == static_cast<long long>(*all);
+  }
+
+  const Api& h5_;
+  const Path file_;
+  const ExternalLinks links_;
+  std::string subject_;
+  bool met_external_ = false;
+  Id id_ = -1;
+  Id access_ = kDefault;
+  Extents shape_;
+};
+
+}  // namespace
+
+std::string ask_names(const Api& h5, const Path& file) {
+  Asker asker(h5, file, ExternalLinks::refuse);
+  Status status = asker.open();
+  Json names = Json::array();
+  if (status.ok()) status = asker.walk(asker.file(), "", 0, names);
+  return status.ok() ? answer({{"names", std::move(names)}}) : failure(status);
+}
+
+std::string ask_datasets(const Api& h5, const Path& file, const std::vector<std::string>& names,
+                         ExternalLinks links) {
+  Asker asker(h5, file, links);
+  Status status = asker.open();
+  Json datasets = Json::array();
+  for (const std::string& name : names) {
+    if (status.ok()) status = asker.dataset(name, datasets.emplace_back(Json::object()));
+  }
+  return status.ok() ? answer({{"datasets", std::move(datasets)}}) : failure(status);
+}
+
+}  // namespace stoker::formats::hdf5

@@ -1,0 +1,353 @@
+#include "format/hdf5/dataset.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "format/chunks/filters.h"
+#include "format/hdf5/api.h"
+#include "format/hdf5/describe.h"
+#include "format/hdf5/filters.h"
+
+namespace stoker::formats {
+
+using hdf5::ChunkPlace;
+using hdf5::Description;
+
+namespace {
+
+constexpr ByteCount kOwnCache = 256_MiB;
+constexpr std::uint64_t kMostChunkBytes = std::uint64_t{1} << 31;
+constexpr std::uint64_t kPieceBytes = 1u << 20;  // of a contiguous dataset, read at once
+constexpr int kMostNesting = 1;                  // a virtual dataset's parts are no virtual ones
+
+// A source of a virtual dataset's rows.
+struct Source {
+  std::uint64_t first_row = 0;
+  std::uint64_t source_row = 0;
+  std::uint64_t rows = 0;
+  std::unique_ptr<Hdf5Dataset> dataset;
+};
+
+}  // namespace
+
+struct Hdf5Dataset::Parts {
+  Description about;
+  std::string subject;
+  std::uint64_t row_bytes = 0;
+  std::uint64_t bytes = 0;  // all rows
+  Extents counts;           // chunks along each dimension
+  Extents chunk_strides;
+  Extents no_strides;
+  std::uint64_t chunk_bytes = 0;
+  File file;
+  std::vector<Source> sources;
+  // Shared with other datasets of the same file or dataset.
+  std::shared_ptr<ChunkCache> cache;
+  std::uint64_t owner = 0;
+
+  Status prepare();
+  Status add_sources(const Path& folder, const Hdf5Options& options, int nesting);
+  Result<Buffer> load(std::uint64_t number) const;
+  Status read_piece(std::uint64_t offset, std::span<std::byte> out) const;
+  Status read_from_chunks(std::uint64_t block, std::span<const std::uint64_t> rows,
+                          std::span<const std::size_t> to, std::span<std::byte> out) const;
+  Status read_contiguous(std::uint64_t first, std::span<std::byte> out) const;
+  Status read_sources(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
+
+  static Result<std::vector<std::unique_ptr<Hdf5Dataset>>> open_all(const Path& file,
+                                                                    const std::vector<std::string>& names,
+                                                                    const Hdf5Options& options, int nesting);
+};
+
+Hdf5Dataset::Hdf5Dataset(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Hdf5Dataset::~Hdf5Dataset() { parts_->cache->forget(parts_->owner); }
+
+const std::string& Hdf5Dataset::name() const { return parts_->about.path; }
+const Extents& Hdf5Dataset::shape() const { return parts_->about.shape; }
+const ElementType& Hdf5Dataset::type() const { return parts_->about.type; }
+const Extents& Hdf5Dataset::chunks() const { return parts_->about.chunks; }
+std::uint64_t Hdf5Dataset::row_bytes() const { return parts_->row_bytes; }
+
+// What libhdf5 said is held against the file itself.
+Status Hdf5Dataset::Parts::prepare() {
+  const std::span<const std::uint64_t> shape = about.shape;
+  row_bytes = product(shape.empty() ? shape : shape.subspan(1), about.type.bytes).value_or(0);
+  bytes = product(shape, about.type.bytes).value_or(0);
+  no_strides = Extents(shape.size());
+  OK_OR_RETURN(opened, File::open_read(about.file));
+  file = std::move(opened);
+  OK_OR_RETURN(size, file.size());
+  const auto lies_inside = [&](std::uint64_t offset, std::uint64_t length) {
+    return offset <= size && length <= size - offset;
+  };
+  if (about.layout == Description::Layout::inline_ && about.inline_bytes.size() != bytes) {
+    return corrupt("{}: holds {} bytes, expected {}", subject, about.inline_bytes.size(), bytes);
+  }
+  if (about.layout == Description::Layout::contiguous && about.offset != hdf5::kNoAddress &&
+      !lies_inside(about.offset, bytes)) {
+    return corrupt("{}: its {} bytes at {} lie beyond the end of the file", subject, bytes, about.offset);
+  }
+  if (about.layout != Description::Layout::chunked) return {};
+  RETURN_IF_ERROR(hdf5::check_filters(about.filters, subject));
+  chunk_bytes = product(about.chunks, about.type.bytes).value_or(kMostChunkBytes);
+  if (chunk_bytes >= kMostChunkBytes)
+    return invalid("{}: a chunk has 2 GiB or more, which is not read", subject);
+  chunk_strides = c_strides(about.chunks, about.type.bytes);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    counts.push_back(shape[d] / about.chunks[d] + (shape[d] % about.chunks[d] != 0));
+  }
+  for (const ChunkPlace& place : about.places) {
+    if (!lies_inside(place.offset, place.bytes)) {
+      return corrupt("{}: chunk {} lies beyond the end of the file", subject, place.number);
+    }
+  }
+  return {};
+}
+
+Status Hdf5Dataset::Parts::add_sources(const Path& folder, const Hdf5Options& options, int nesting) {
+  if (about.layout != Description::Layout::parts) return {};
+  if (nesting == kMostNesting)
+    return invalid("{}: is virtual and part of a virtual one, which is not read", subject);
+  for (const hdf5::VirtualPart& part : about.parts) {
+    const Path named = part.file;
+    const bool is_same = part.file == ".";
+    if (!is_same && options.others == OtherFiles::refuse) {
+      return invalid("{}: is virtual: its rows lie in '{}' (which is not opened unless allowed)", subject,
+                     printable(part.file));
+    }
+    if (!is_same && options.others == OtherFiles::beside && named != named.filename()) {
+      return invalid(
+          "{}: is virtual: its rows lie in '{}', in another folder (which is not opened unless allowed)",
+          subject, printable(part.file));
+    }
+    const Path file_of_part = is_same ? Path(about.file) : named.is_absolute() ? named : folder / named;
+    OK_OR_RETURN(opened, open_all(file_of_part, {part.dataset}, options, nesting + 1));
+    Source source{part.first_row, part.source_row, part.rows, std::move(opened[0])};
+    const Hdf5Dataset& dataset = *source.dataset;
+    if (dataset.type() != about.type || dataset.row_bytes() != row_bytes ||
+        part.source_row > dataset.rows() || part.rows > dataset.rows() - part.source_row) {
+      return corrupt("{}: '{}' in '{}' does not have the rows it should give", subject,
+                     printable(part.dataset), printable(part.file));
+    }
+    sources.push_back(std::move(source));
+  }
+  return {};
+}
+
+Result<std::vector<std::unique_ptr<Hdf5Dataset>>> Hdf5Dataset::Parts::open_all(
+    const Path& file, const std::vector<std::string>& names, const Hdf5Options& options, int nesting) {
+  const auto links =
+      options.others == OtherFiles::anywhere ? hdf5::ExternalLinks::follow : hdf5::ExternalLinks::refuse;
+  OK_OR_RETURN(described, hdf5::describe(file, names, links, Deadline::after(options.patience)));
+  std::vector<std::unique_ptr<Hdf5Dataset>> datasets;
+  for (Description& about : described) {
+    auto parts = std::make_unique<Parts>();
+    parts->subject = format("{}: dataset '{}'", about.file, printable(about.path));
+    parts->about = std::move(about);
+    parts->cache = options.cache;
+    parts->owner = options.cache->new_owner();
+    RETURN_IF_ERROR(parts->prepare());
+    RETURN_IF_ERROR(parts->add_sources(file.parent_path(), options, nesting));
+    datasets.push_back(std::unique_ptr<Hdf5Dataset>(new Hdf5Dataset(std::move(parts))));
+  }
+  return datasets;
+}
+
+Result<std::vector<std::string>> list_hdf5(const Path& file, const Hdf5Options& options) {
+  return hdf5::list_datasets(file, Deadline::after(options.patience));
+}
+
+Result<std::vector<std::unique_ptr<Hdf5Dataset>>> Hdf5Dataset::open(const Path& file,
+                                                                    const std::vector<std::string>& names,
+                                                                    const Hdf5Options& options) {
+  Hdf5Options with_cache = options;
+  if (!with_cache.cache) with_cache.cache = std::make_shared<ChunkCache>(kOwnCache);
+  return Parts::open_all(file, names, with_cache, 0);
+}
+
+Result<std::unique_ptr<Hdf5Dataset>> Hdf5Dataset::open(const Path& file, std::string_view name,
+                                                       const Hdf5Options& options) {
+  OK_OR_RETURN(datasets, open(file, std::vector<std::string>{std::string(name)}, options));
+  return std::move(datasets[0]);
+}
+
+// A chunk's elements; empty where it was never written.
+Result<Buffer> Hdf5Dataset::Parts::load(std::uint64_t number) const {
+  const auto place = std::lower_bound(about.places.begin(), about.places.end(), number,
+                                      [](const ChunkPlace& p, std::uint64_t n) { return p.number < n; });
+  if (place == about.places.end() || place->number != number) return Buffer();
+  const std::string where = format("{}: chunk {}", subject, number);
+  // What a filter adds to data it cannot pack is little.
+  if (place->bytes > chunk_bytes + chunk_bytes / 8 + (64u << 10)) {
+    return corrupt("{}: has {} bytes for {} elements' bytes", where, place->bytes, chunk_bytes);
+  }
+  Buffer stored(place->bytes);
+  if (stored.bytes().size() != place->bytes)
+    return unavailable("{}: no memory for {} bytes", where, place->bytes);
+  RETURN_IF_ERROR(file.read_at(place->offset, stored.bytes()));
+  const auto turn = [&](Buffer& elements) {
+    if (about.order == ByteOrder::big) swap_bytes(elements.bytes(), about.type.swap_unit());
+  };
+  if (about.filters.empty() && stored.bytes().size() == chunk_bytes) {
+    turn(stored);
+    return stored;
+  }
+  OK_OR_RETURN(elements,
+               hdf5::undo_filters(about.filters, place->skipped, chunk_bytes, stored.bytes(), where));
+  turn(elements);
+  return std::move(elements);
+}
+
+// Rows of the chunks of one block along the first dimension: out[to[i]] is row rows[i].
+Status Hdf5Dataset::Parts::read_from_chunks(std::uint64_t block, std::span<const std::uint64_t> rows,
+                                            std::span<const std::size_t> to, std::span<std::byte> out) const {
+  const Extents& shape = about.shape;
+  Extents at(shape.size());
+  at[0] = block;
+  Extents row_shape = shape;
+  row_shape[0] = 1;
+  const Extents strides = c_strides(row_shape, about.type.bytes);
+  Extents size(shape.size(), 1);
+  for (;;) {
+    std::uint64_t number = 0;
+    std::uint64_t column = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      number = number * counts[d] + at[d];
+      if (d == 0) continue;
+      size[d] = std::min(about.chunks[d], shape[d] - at[d] * about.chunks[d]);
+      column += at[d] * about.chunks[d] * strides[d];
+    }
+    OK_OR_RETURN(chunk,
+                 cache->get({owner, number}, [&] { return load(number); }));  // stays while it is copied
+    const std::span<const std::byte> elements = chunk->bytes();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::byte* target = out.data() + to[i] * row_bytes + column;
+      if (elements.empty()) {
+        copy_box({about.fill.data(), no_strides}, {target, strides}, size, about.type.bytes);
+      } else {
+        const std::uint64_t row = rows[i] - block * about.chunks[0];
+        copy_box({elements.data() + row * chunk_strides[0], chunk_strides}, {target, strides}, size,
+                 about.type.bytes);
+      }
+    }
+    std::size_t d = shape.size();
+    for (; d > 1; --d) {
+      if (++at[d - 1] < counts[d - 1]) break;
+      at[d - 1] = 0;
+    }
+    if (d <= 1) return {};
+  }
+}
+
+// Bytes of a dataset in one piece, through the cache in pieces of about a mebibyte.
+Status Hdf5Dataset::Parts::read_piece(std::uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const std::uint64_t piece = offset / kPieceBytes;
+    const std::uint64_t begin = piece * kPieceBytes;
+    const auto read_it = [&]() -> Result<Buffer> {
+      Buffer stored(std::min(kPieceBytes, bytes - begin));
+      if (stored.bytes().empty()) return unavailable("{}: no memory for {} bytes", subject, kPieceBytes);
+      RETURN_IF_ERROR(file.read_at(about.offset + begin, stored.bytes()));
+      return stored;
+    };
+    OK_OR_RETURN(held, cache->get({owner, piece}, read_it));
+    const std::uint64_t within = offset - begin;
+    const std::size_t now = std::min<std::uint64_t>(out.size(), held->bytes().size() - within);
+    std::memcpy(out.data(), held->bytes().data() + within, now);
+    out = out.subspan(now);
+    offset += now;
+  }
+  return {};
+}
+
+Status Hdf5Dataset::Parts::read_contiguous(std::uint64_t first, std::span<std::byte> out) const {
+  const std::uint64_t offset = first * row_bytes;
+  if (about.layout == Description::Layout::inline_) {
+    std::memcpy(out.data(), about.inline_bytes.data() + offset, out.size());
+  } else if (about.offset == hdf5::kNoAddress) {
+    fill_with(about.fill, out);
+  } else if (out.size() >= kPieceBytes) {
+    RETURN_IF_ERROR(file.read_at(about.offset + offset, out));
+  } else {
+    RETURN_IF_ERROR(read_piece(offset, out));
+  }
+  const bool is_stored = about.layout == Description::Layout::inline_ || about.offset != hdf5::kNoAddress;
+  if (is_stored && about.order == ByteOrder::big) swap_bytes(out, about.type.swap_unit());
+  return {};
+}
+
+Status Hdf5Dataset::Parts::read_sources(std::uint64_t first, std::uint64_t count,
+                                        std::span<std::byte> out) const {
+  std::uint64_t at = first;
+  const std::uint64_t end = first + count;
+  while (at < end) {
+    const auto part = [&](std::uint64_t rows) {
+      return out.subspan((at - first) * row_bytes, rows * row_bytes);
+    };
+    const auto source = std::find_if(sources.begin(), sources.end(),
+                                     [&](const Source& s) { return at < s.first_row + s.rows; });
+    const std::uint64_t begin = source == sources.end() ? end : std::min(end, source->first_row);
+    if (at < begin) {  // no part has these
+      fill_with(about.fill, part(begin - at));
+      at = begin;
+      continue;
+    }
+    const std::uint64_t rows = std::min(end, source->first_row + source->rows) - at;
+    RETURN_IF_ERROR(
+        source->dataset->read_rows(source->source_row + (at - source->first_row), rows, part(rows)));
+    at += rows;
+  }
+  return {};
+}
+
+Status Hdf5Dataset::read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {
+  const Parts& parts = *parts_;
+  if (first > rows() || count > rows() - first) {
+    return invalid("{}: has {} rows, {} from {} on were asked for", parts.subject, rows(), count, first);
+  }
+  CHECK(out.size() == count * parts.row_bytes);
+  if (out.empty()) return {};
+  if (parts.about.layout == Description::Layout::parts) return parts.read_sources(first, count, out);
+  if (parts.about.layout != Description::Layout::chunked) return parts.read_contiguous(first, out);
+  for (std::uint64_t done = 0; done < count;) {
+    const std::uint64_t block = (first + done) / rows_per_chunk();
+    const std::uint64_t now = std::min(count - done, (block + 1) * rows_per_chunk() - (first + done));
+    std::vector<std::uint64_t> rows(now);
+    std::vector<std::size_t> to(now);
+    std::iota(rows.begin(), rows.end(), first + done);
+    std::iota(to.begin(), to.end(), done);
+    RETURN_IF_ERROR(parts.read_from_chunks(block, rows, to, out));
+    done += now;
+  }
+  return {};
+}
+
+Status Hdf5Dataset::read_rows(std::span<const std::uint64_t> wanted, std::span<std::byte> out) const {
+  CHECK(out.size() == wanted.size() * row_bytes());
+  if (wanted.empty()) return {};
+  const std::uint64_t last = *std::max_element(wanted.begin(), wanted.end());
+  if (last >= rows()) return invalid("{}: has {} rows, row {} was asked for", parts_->subject, rows(), last);
+  std::vector<std::size_t> order(wanted.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return wanted[a] < wanted[b]; });
+  if (parts_->about.layout != Description::Layout::chunked) {
+    for (const std::size_t i : order) {
+      RETURN_IF_ERROR(read_rows(wanted[i], 1, out.subspan(i * row_bytes(), row_bytes())));
+    }
+    return {};
+  }
+  if (out.empty()) return {};
+  for (std::size_t from = 0; from < order.size();) {
+    const std::uint64_t block = wanted[order[from]] / rows_per_chunk();
+    std::size_t to = from;
+    std::vector<std::uint64_t> rows;
+    for (; to < order.size() && wanted[order[to]] / rows_per_chunk() == block; ++to)
+      rows.push_back(wanted[order[to]]);
+    RETURN_IF_ERROR(parts_->read_from_chunks(block, rows, std::span(order).subspan(from, to - from), out));
+    from = to;
+  }
+  return {};
+}
+
+}  // namespace stoker::formats

@@ -1,0 +1,37 @@
+// What stands before each page of a Parquet file, and the numbers by which it is told what the page holds.
+// Thread-safe: no state.
+#pragma once
+
+#include <cstdint>
+
+#include "format/parquet/thrift.h"
+
+namespace stoker::formats {
+
+// As Parquet numbers them.
+constexpr std::int64_t kParquetInt32 = 1;
+constexpr std::int64_t kParquetInt64 = 2;
+constexpr std::int64_t kParquetByteArray = 6;
+constexpr std::int64_t kPlainValues = 0;
+constexpr std::int64_t kPlainDictionary = 2;
+constexpr std::int64_t kRleDictionary = 8;
+constexpr std::int64_t kDataPage = 0;
+constexpr std::int64_t kDictionaryPage = 2;
+constexpr std::int64_t kDataPage2 = 3;
+
+/// A page's header. Fields are as the file says them: nothing is checked.
+struct PageHeader {
+  std::int64_t type = -1;
+  std::int64_t bytes = -1;         ///< unpacked
+  std::int64_t packed_bytes = -1;  ///< as they lie there
+  std::int64_t values = -1;
+  std::int64_t encoding = -1;
+  std::int64_t level_bytes = 0;  ///< version 2: of repetition and definition levels, which are not packed
+  std::int64_t repetition_bytes = 0;
+  bool is_packed = true;
+};
+
+/// The next structure of `reader`, which says whether it is damaged.
+PageHeader read_page_header(ThriftReader& reader);
+
+}  // namespace stoker::formats

@@ -1,0 +1,312 @@
+#include "format/parquet/writer.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <isa-l.h>
+
+#include "format/parquet/thrift_writer.h"
+
+namespace stoker::formats {
+
+static_assert(std::endian::native == std::endian::little, "Parquet is little-endian");
+
+namespace {
+
+constexpr std::string_view kMagic = "PAR1";
+constexpr std::string_view kCreator = "stoker version 1";  // of the layout, not of the program
+// As Parquet numbers them.
+constexpr int kInt64 = 2;
+constexpr int kByteArray = 6;
+constexpr int kRequired = 0;
+constexpr int kOptional = 1;
+constexpr int kPlain = 0;
+constexpr int kRle = 3;
+constexpr int kText = 0;  // converted type UTF8
+
+constexpr std::uint64_t kPage = 1u << 20;
+constexpr std::uint64_t kGroup = 128u << 20;  // of the streamed column
+constexpr std::uint64_t kMostHeld = 32u << 20;
+constexpr std::uint64_t kMostRows = 1u << 20;
+// From there on a value of the streamed column is a page of its own, which is not gathered first.
+constexpr std::uint64_t kOwnPage = 256u << 10;
+
+template <typename T>
+void put_number(std::string& text, T value) {
+  text.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// CRC-32 as in gzip: Parquet's own of a page.
+std::uint32_t crc32_of(std::string_view bytes, std::uint32_t seed) {
+  auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
+  return crc32_gzip_refl(seed, data, bytes.size());
+}
+
+std::string page_header(std::uint64_t bytes, std::uint64_t values, std::optional<std::uint32_t> crc) {
+  ThriftWriter header;
+  header.begin();
+  header.i32(1, 0);  // a data page
+  header.i32(2, static_cast<std::int64_t>(bytes));
+  header.i32(3, static_cast<std::int64_t>(bytes));
+  if (crc) header.i32(4, static_cast<std::int32_t>(*crc));
+  header.begin(5);
+  header.i32(1, static_cast<std::int64_t>(values));
+  header.i32(2, kPlain);
+  header.i32(3, kRle);
+  header.i32(4, kRle);
+  header.end();
+  header.end();
+  return header.text();
+}
+
+}  // namespace
+
+void ParquetWriter::Levels::add(bool is_there) {
+  if (count > 0 && value != is_there) runs = finish();
+  value = is_there;
+  ++count;
+}
+
+// The runs so far.
+std::string ParquetWriter::Levels::finish() {
+  std::string all = std::move(runs);
+  if (count > 0) {
+    std::uint64_t head = count << 1;
+    for (; head >= 128; head >>= 7) all += static_cast<char>(head | 128);
+    all += static_cast<char>(head);
+    all += value ? '\1' : '\0';
+  }
+  *this = {};
+  return all;
+}
+
+ParquetWriter::ParquetWriter(ByteSink& sink, ParquetShape shape)
+    : sink_(sink), has_labels_(shape.has_labels) {
+  columns_.push_back({.name = "__key__", .type = kByteArray, .is_optional = false});
+  for (std::size_t i = 0; i < shape.files.size(); ++i) {
+    columns_.push_back({.name = std::move(shape.files[i]), .type = kByteArray});
+    columns_.back().is_streamed = i == shape.streamed;
+  }
+  if (has_labels_) columns_.push_back({.name = "cls", .type = kInt64});
+}
+
+Status ParquetWriter::put(std::string_view bytes) {
+  RETURN_IF_ERROR(sink_.write(std::as_bytes(std::span(bytes))));
+  position_ += bytes.size();
+  return {};
+}
+
+void ParquetWriter::set(Column& column, bool is_there) {
+  column.is_set = true;
+  ++column.rows;
+  if (column.is_optional) column.levels.add(is_there);
+}
+
+Status ParquetWriter::check_size(std::uint64_t bytes) const {
+  if (bytes <= kParquetValueLimit) return {};
+  return invalid("sample '{}': has a file of {} bytes (a value of Parquet may have 2 GiB)", printable(key_),
+                 bytes);
+}
+
+Status ParquetWriter::begin_row(std::string_view key, std::optional<std::int64_t> label) {
+  if (position_ == 0) RETURN_IF_ERROR(put(kMagic));
+  for (Column& column : columns_) column.is_set = false;
+  key_ = key;
+  Column& keys = columns_.front();
+  set(keys, true);
+  put_number(keys.values, static_cast<std::uint32_t>(key.size()));
+  keys.values += key;
+  if (!has_labels_) return {};
+  set(columns_.back(), label.has_value());
+  if (label) put_number(columns_.back().values, *label);
+  return {};
+}
+
+Status ParquetWriter::add(std::size_t which, std::span<const std::byte> bytes, std::uint32_t crc32c) {
+  Column& column = file(which);
+  if (column.is_streamed && bytes.size() >= kOwnPage) {
+    RETURN_IF_ERROR(begin_streamed(bytes.size()));
+    return append(bytes, crc32c);
+  }
+  RETURN_IF_ERROR(check_size(bytes.size()));
+  CHECK(!column.is_set);
+  set(column, true);
+  put_number(column.values, static_cast<std::uint32_t>(bytes.size()));
+  column.waiting.push_back({.file = offsets_.size(), .at = column.values.size()});
+  offsets_.push_back(0);
+  column.values += text_of(bytes);
+  return {};
+}
+
+Status ParquetWriter::begin_streamed(std::uint64_t bytes) {
+  const auto found =
+      std::find_if(columns_.begin(), columns_.end(), [](const Column& c) { return c.is_streamed; });
+  CHECK(found != columns_.end() && !found->is_set);
+  RETURN_IF_ERROR(check_size(bytes));
+  RETURN_IF_ERROR(end_page(*found));
+  std::string head;
+  set(*found, true);
+  found->rows = 0;  // of this page, which ends here
+  const std::string levels = found->levels.finish();
+  put_number(head, static_cast<std::uint32_t>(levels.size()));
+  head += levels;
+  put_number(head, static_cast<std::uint32_t>(bytes));
+  // Its CRC would stand before bytes that are not read yet.
+  const std::string page = page_header(head.size() + bytes, 1, std::nullopt) + head;
+  if (found->bytes == 0) found->begin = position_;
+  found->bytes += page.size() + bytes;
+  RETURN_IF_ERROR(put(page));
+  offsets_.push_back(position_);
+  owed_ = bytes;
+  return {};
+}
+
+Status ParquetWriter::append(std::span<const std::byte> piece, std::uint32_t crc32c) {
+  CHECK(piece.size() <= owed_);
+  owed_ -= piece.size();
+  RETURN_IF_ERROR(sink_.write_with_crc(piece, crc32c));
+  position_ += piece.size();
+  return {};
+}
+
+Status ParquetWriter::end_row() {
+  if (owed_ != 0) return internal("row: {} bytes short of the announced size", owed_);
+  ++rows_;
+  std::uint64_t streamed = 0;
+  std::uint64_t held = 0;
+  for (Column& column : columns_) {
+    if (!column.is_set) set(column, false);
+    if (column.values.size() >= kPage) RETURN_IF_ERROR(end_page(column));
+    if (column.is_streamed) streamed = column.bytes;
+    if (!column.is_streamed) held += column.held.size();
+  }
+  const bool is_full = streamed >= kGroup || held >= kMostHeld || rows_ >= kMostRows;
+  return is_full ? end_group() : Status();
+}
+
+// Writes the page at hand, or holds it.
+Status ParquetWriter::end_page(Column& column) {
+  if (column.rows == 0) return {};
+  std::string body;
+  if (column.is_optional) {
+    const std::string levels = column.levels.finish();
+    put_number(body, static_cast<std::uint32_t>(levels.size()));
+    body += levels;
+  }
+  const std::uint64_t bytes = body.size() + column.values.size();
+  const std::uint32_t crc = crc32_of(column.values, crc32_of(body, 0));
+  const std::string head = page_header(bytes, column.rows, crc) + body;
+  const std::uint64_t size = head.size() + column.values.size();
+  if (column.is_streamed) {
+    if (column.bytes == 0) column.begin = position_;
+    for (const Waiting& value : column.waiting) offsets_[value.file] = position_ + head.size() + value.at;
+    RETURN_IF_ERROR(put(head));
+    RETURN_IF_ERROR(put(column.values));
+  } else {
+    const std::uint64_t begin = column.held.size() + head.size();
+    for (const Waiting& value : column.waiting)
+      column.held_places.push_back({.file = value.file, .at = begin + value.at});
+    column.held += head;
+    column.held += column.values;
+  }
+  column.bytes += size;
+  column.values.clear();
+  column.waiting.clear();
+  column.rows = 0;
+  return {};
+}
+
+Status ParquetWriter::end_group() {
+  Group& group = groups_.emplace_back();
+  group.rows = std::exchange(rows_, 0);
+  // The streamed column's last page before the columns that have waited.
+  for (Column& column : columns_) {
+    if (column.is_streamed) RETURN_IF_ERROR(end_page(column));
+  }
+  for (Column& column : columns_) {
+    RETURN_IF_ERROR(end_page(column));
+    if (!column.is_streamed) {
+      column.begin = position_;
+      for (const Waiting& value : column.held_places) offsets_[value.file] = position_ + value.at;
+      RETURN_IF_ERROR(put(column.held));
+      column.held.clear();
+      column.held_places.clear();
+    }
+    group.chunks.push_back({.begin = column.begin, .bytes = std::exchange(column.bytes, 0)});
+  }
+  return {};
+}
+
+Status ParquetWriter::finish() {
+  if (position_ == 0) RETURN_IF_ERROR(put(kMagic));
+  if (rows_ > 0) RETURN_IF_ERROR(end_group());
+  const std::string text = footer();
+  RETURN_IF_ERROR(put(text));
+  std::string tail;
+  put_number(tail, static_cast<std::uint32_t>(text.size()));
+  tail += kMagic;
+  return put(tail);
+}
+
+// FileMetaData of parquet.thrift.
+std::string ParquetWriter::footer() const {
+  using Type = ThriftWriter::Type;
+  ThriftWriter out;
+  out.begin();
+  out.i32(1, 1);
+  out.list(2, Type::structure, 1 + columns_.size());
+  out.begin();
+  out.binary(4, "schema");
+  out.i32(5, static_cast<std::int64_t>(columns_.size()));
+  out.end();
+  for (const Column& column : columns_) {
+    out.begin();
+    out.i32(1, column.type);
+    out.i32(3, column.is_optional ? kOptional : kRequired);
+    out.binary(4, column.name);
+    if (!column.is_optional) out.i32(6, kText);
+    out.end();
+  }
+  std::uint64_t rows = 0;
+  for (const Group& group : groups_) rows += group.rows;
+  out.i64(3, static_cast<std::int64_t>(rows));
+  out.list(4, Type::structure, groups_.size());
+  for (const Group& group : groups_) {
+    std::uint64_t bytes = 0;
+    out.begin();
+    out.list(1, Type::structure, columns_.size());
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const Chunk& chunk = group.chunks[i];
+      bytes += chunk.bytes;
+      out.begin();
+      out.i64(2, static_cast<std::int64_t>(chunk.begin));
+      out.begin(3);
+      out.i32(1, columns_[i].type);
+      out.list(2, Type::i32, 2);
+      out.item(kPlain);
+      out.item(kRle);
+      out.list(3, Type::binary, 1);
+      out.item(columns_[i].name);
+      out.i32(4, 0);  // not compressed
+      out.i64(5, static_cast<std::int64_t>(group.rows));
+      out.i64(6, static_cast<std::int64_t>(chunk.bytes));
+      out.i64(7, static_cast<std::int64_t>(chunk.bytes));
+      out.i64(9, static_cast<std::int64_t>(chunk.begin));
+      out.end();
+      out.end();
+    }
+    out.i64(2, static_cast<std::int64_t>(bytes));
+    out.i64(3, static_cast<std::int64_t>(group.rows));
+    out.end();
+  }
+  out.binary(6, kCreator);
+  out.end();
+  return out.text();
+}
+
+}  // namespace stoker::formats

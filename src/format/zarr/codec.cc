@@ -1,0 +1,203 @@
+#include "format/zarr/codec.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "format/chunks/filters.h"
+#include "format/load.h"
+
+namespace stoker::formats {
+
+namespace {
+
+using Kind = BytesCodec::Kind;
+using Bytes = std::span<const std::byte>;
+
+constexpr std::size_t kCrcBytes = 4;
+constexpr std::size_t kLz4SizeBytes = 4;  // numcodecs puts the unpacked size before the block
+
+std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+Status no_memory(std::string_view subject, std::uint64_t bytes) {
+  return unavailable("{}: no memory for a chunk of {} bytes", subject, bytes);
+}
+
+BloscSettings blosc_settings(const BytesCodec& codec) {
+  return {.compressor = codec.compressor,
+          .level = codec.level,
+          .shuffle = static_cast<int>(codec.shuffle),
+          .element_bytes = codec.element_bytes,
+          .block_bytes = codec.block_bytes};
+}
+
+Status unpack(const BytesCodec& codec, Bytes packed, std::span<std::byte> out, std::string_view subject) {
+  switch (codec.kind) {
+    case Kind::blosc:
+      return unblosc(packed, out, subject);
+    case Kind::zstd:
+      return unzstd(packed, out, subject);
+    case Kind::gzip:
+      return inflate(Deflate::gzip, packed, out, subject);
+    case Kind::zlib:
+      return inflate(Deflate::zlib, packed, out, subject);
+    case Kind::lz4:
+      if (packed.size() < kLz4SizeBytes || load<std::uint32_t>(packed, 0) != out.size()) {
+        return corrupt("{}: LZ4 data is damaged", subject);
+      }
+      return unlz4(packed.subspan(kLz4SizeBytes), out, subject);
+    case Kind::shuffle:
+      if (packed.size() != out.size()) {
+        return corrupt("{}: holds {} bytes, expected {}", subject, packed.size(), out.size());
+      }
+      unshuffle_bytes(packed, out, codec.element_bytes);
+      return {};
+    case Kind::crc32c:
+      break;
+  }
+  return internal("{}: no such codec", subject);
+}
+
+Result<std::string> pack(const BytesCodec& codec, Bytes bytes) {
+  switch (codec.kind) {
+    case Kind::blosc:
+      return blosc(blosc_settings(codec), bytes);
+    case Kind::zstd:
+      return zstd(bytes, codec.level, codec.has_checksum ? ZstdChecksum::content : ZstdChecksum::none);
+    case Kind::gzip:
+      return deflate(Deflate::gzip, bytes, codec.level);
+    case Kind::zlib:
+      return deflate(Deflate::zlib, bytes, codec.level);
+    case Kind::lz4: {
+      const auto size = static_cast<std::uint32_t>(bytes.size());
+      OK_OR_RETURN(block, lz4(bytes));
+      return std::string(reinterpret_cast<const char*>(&size), sizeof size) + block;
+    }
+    case Kind::shuffle: {
+      std::string shuffled(bytes.size(), '\0');
+      shuffle_bytes(bytes, std::as_writable_bytes(std::span(shuffled)), codec.element_bytes);
+      return shuffled;
+    }
+    case Kind::crc32c: {
+      const std::uint32_t crc = crc32c(bytes);
+      std::string with_crc(text_of(bytes));
+      return with_crc.append(reinterpret_cast<const char*>(&crc), sizeof crc);
+    }
+  }
+  return internal("no such codec");
+}
+
+// Bytes without the CRC that ends them.
+Result<Bytes> without_crc(Bytes bytes, std::string_view subject) {
+  if (bytes.size() < kCrcBytes) return corrupt("{}: too short for its CRC-32C", subject);
+  const Bytes content = bytes.first(bytes.size() - kCrcBytes);
+  const auto expected = load<std::uint32_t>(bytes, content.size());
+  const std::uint32_t found = crc32c(content);
+  if (expected != found)
+    return corrupt("{}: CRC-32C expected {:08x}, found {:08x}", subject, expected, found);
+  return content;
+}
+
+// Undoes the codecs on bytes, the last one first. Before each of them the size is known: only a CRC adds to
+// it, as there is at most one compressor.
+Result<Buffer> unpacked(const Pipeline& pipeline, std::uint64_t bytes, Bytes stored,
+                        std::string_view subject) {
+  std::vector<std::uint64_t> size_before;  // of what each codec was given
+  for (const BytesCodec& codec : pipeline.codecs) {
+    size_before.push_back(bytes);
+    if (codec.kind == Kind::crc32c) bytes += kCrcBytes;
+  }
+  Buffer held;
+  bool is_held = false;
+  Bytes now = stored;
+  for (std::size_t i = pipeline.codecs.size(); i-- > 0;) {
+    const BytesCodec& codec = pipeline.codecs[i];
+    if (codec.kind == Kind::crc32c) {
+      OK_OR_RETURN(content, without_crc(now, subject));
+      now = content;
+      continue;
+    }
+    Buffer next(size_before[i]);
+    if (next.bytes().size() != size_before[i]) return no_memory(subject, size_before[i]);
+    RETURN_IF_ERROR(unpack(codec, now, next.bytes(), subject));
+    held = std::move(next);
+    is_held = true;
+    now = held.bytes();
+  }
+  const std::uint64_t expected = size_before.empty() ? bytes : size_before.front();
+  if (now.size() != expected)
+    return corrupt("{}: holds {} bytes, expected {}", subject, now.size(), expected);
+  if (is_held && now.data() == held.bytes().data() && held.bytes().size() == expected) return held;
+  Buffer copy(expected);
+  if (copy.bytes().size() != expected) return no_memory(subject, expected);
+  std::memcpy(copy.bytes().data(), now.data(), expected);
+  return copy;
+}
+
+enum class Direction { to_stored, to_array };
+
+// Copies elements between the array's order of dimensions and the stored one.
+void transpose(const Pipeline& pipeline, ChunkShape shape, Bytes from, std::span<std::byte> to,
+               Direction direction) {
+  const Extents plain = c_strides(shape.sizes, shape.type.bytes);
+  Extents stored_sizes;
+  for (const std::size_t axis : pipeline.axes) stored_sizes.push_back(shape.sizes[axis]);
+  const Extents dense = c_strides(stored_sizes, shape.type.bytes);
+  Extents stored(plain.size());  // the stored array's strides, in the array's order of dimensions
+  for (std::size_t i = 0; i < dense.size(); ++i) stored[pipeline.axes[i]] = dense[i];
+  const bool to_stored = direction == Direction::to_stored;
+  copy_box({from.data(), to_stored ? plain : stored}, {to.data(), to_stored ? stored : plain}, shape.sizes,
+           shape.type.bytes);
+}
+
+bool is_identity(const std::vector<std::size_t>& axes) {
+  for (std::size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d] != d) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t most_stored_bytes(std::uint64_t bytes) {
+  constexpr std::uint64_t kRoom = 64u << 10;
+  return bytes + bytes / 64 + kRoom;
+}
+
+Result<Buffer> decode_chunk(const Pipeline& pipeline, ChunkShape shape, Bytes stored,
+                            std::string_view subject) {
+  const std::uint64_t bytes = shape.bytes();
+  OK_OR_RETURN(elements, unpacked(pipeline, bytes, stored, subject));
+  if (pipeline.order == ByteOrder::big) swap_bytes(elements.bytes(), shape.type.swap_unit());
+  if (is_identity(pipeline.axes)) return std::move(elements);
+  Buffer turned(bytes);
+  if (turned.bytes().size() != bytes) return no_memory(subject, bytes);
+  transpose(pipeline, shape, elements.bytes(), turned.bytes(), Direction::to_array);
+  return turned;
+}
+
+Result<std::string> encode_chunk(const Pipeline& pipeline, ChunkShape shape, Bytes elements) {
+  CHECK(elements.size() == shape.bytes());
+  std::string held;
+  Bytes now = elements;
+  const bool is_swapped = pipeline.order == ByteOrder::big && shape.type.swap_unit() > 1;
+  if (is_swapped || !is_identity(pipeline.axes)) {
+    held.resize(elements.size());
+    const std::span<std::byte> stored = std::as_writable_bytes(std::span(held));
+    if (is_identity(pipeline.axes)) {
+      std::copy(elements.begin(), elements.end(), stored.begin());
+    } else {
+      transpose(pipeline, shape, elements, stored, Direction::to_stored);
+    }
+    if (is_swapped) swap_bytes(stored, shape.type.swap_unit());
+    now = stored;
+  }
+  for (const BytesCodec& codec : pipeline.codecs) {
+    OK_OR_RETURN(packed, pack(codec, now));
+    held = std::move(packed);
+    now = std::as_bytes(std::span(held));
+  }
+  return pipeline.codecs.empty() && held.empty() ? std::string(text_of(now)) : std::move(held);
+}
+
+}  // namespace stoker::formats

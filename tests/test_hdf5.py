@@ -1,0 +1,241 @@
+"""HDF5: what h5py writes is read, what is written is read by h5py; damaged files are errors."""
+
+import os
+import subprocess
+
+import h5py
+import numpy
+import pytest
+from conftest import BIN
+
+SHAPE = (11, 5, 6)
+
+
+def arrays(*words, data=None, code=0, env=None):
+    done = subprocess.run(
+        [BIN / "arrays", *map(str, words)], input=data, capture_output=True, timeout=120, env=os.environ | (env or {})
+    )
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout if code == 0 else done.stderr.decode()
+
+
+def read(path, name="x", *rows, others="refuse", **options):
+    return arrays("hdf5-read", path, others, name, *rows, **options)
+
+
+def values(dtype, shape=SHAPE):
+    kind = numpy.dtype(dtype)
+    count = int(numpy.prod(shape))
+    if kind.kind in "SV":
+        return numpy.array([f"n{i}" for i in range(count)]).astype("S" + str(kind.itemsize)).view(kind).reshape(shape)
+    numbers = numpy.random.default_rng(1).integers(0, 100, count)
+    return (numbers % 2 if kind.kind == "b" else numbers).astype(kind).reshape(shape)
+
+
+def same(found, array):
+    assert found == array.astype(array.dtype.newbyteorder("<")).tobytes()
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes one dataset 'x' and gives the file."""
+
+    def write(array=None, **options):
+        with h5py.File(tmp_path / "a.h5", "w", **options.pop("file", {})) as h5:
+            h5.create_dataset("x", data=array, **options)
+        return tmp_path / "a.h5"
+
+    return write
+
+
+DTYPES = ["?", "u1", "i1", "<u2", ">i2", "<f2", ">f4", "<f8", ">i8", "<u8", "<c8", "<c16", "S5", "V3"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_type_is_read(file, dtype):
+    array = values(dtype)
+    same(read(file(array, chunks=(3, 2, 6))), array)
+
+
+FILTERS = {
+    "none": {},
+    "gzip": {"compression": "gzip"},
+    "gzip and shuffle": {"compression": "gzip", "shuffle": True},
+    "all": {"compression": "gzip", "shuffle": True, "fletcher32": True},
+    "checksum": {"fletcher32": True},
+    "lzf": {"compression": "lzf"},
+    "lzf and shuffle": {"compression": "lzf", "shuffle": True},
+}
+
+
+@pytest.mark.parametrize("filters", FILTERS)
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_every_filter_and_both_ages_of_the_format_are_read(file, filters, libver):
+    array = values("<f4", (300, 40))
+    path = file(array, chunks=(16, 16), file={"libver": libver}, **FILTERS[filters])
+    same(read(path), array)
+    rows = [299, 0, 17, 17, 1]
+    same(read(path, "x", *rows), array[rows])
+
+
+def test_contiguous_inline_and_scalar_datasets_are_read(tmp_path):
+    array = values(">f4")
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        h5["x"] = array
+        h5["one"] = numpy.float64(1.5)
+        h5.create_dataset("empty", (0, 3), "i4")
+        space = h5py.h5s.create_simple(SHAPE)
+        made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        made.set_layout(h5py.h5d.COMPACT)
+        small = h5py.h5d.create(h5.id, b"small", h5py.h5t.IEEE_F32BE, space, made)
+        small.write(h5py.h5s.ALL, h5py.h5s.ALL, array)
+    same(read(tmp_path / "a.h5"), array)
+    same(read(tmp_path / "a.h5", "x", 7, 2), array[[7, 2]])
+    same(read(tmp_path / "a.h5", "small"), array)
+    same(read(tmp_path / "a.h5", "one"), numpy.array(1.5))
+    assert read(tmp_path / "a.h5", "empty") == b""
+    assert arrays("hdf5-list", tmp_path / "a.h5").decode().split() == ["empty", "one", "small", "x"]
+
+
+def test_what_was_never_written_reads_as_the_fill_value(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        x = h5.create_dataset("x", (8, 3), ">f4", chunks=(2, 3), fillvalue=2.5)
+        x[2:4] = 7
+        expected = x[:]
+        h5.create_dataset("never", (4,), "i4", fillvalue=-3)
+    same(read(tmp_path / "a.h5"), expected)
+    same(read(tmp_path / "a.h5", "never"), numpy.full(4, -3, "<i4"))
+
+
+def test_a_file_behind_other_bytes_is_read(file):
+    array = values("<f4")
+    same(read(file(array, chunks=(3, 2, 6), compression="gzip", file={"userblock_size": 512})), array)
+
+
+def test_datasets_in_groups_and_behind_soft_links_are_read(tmp_path):
+    array = values("<f4")
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        h5["train/images"] = array
+        h5["train/again"] = h5py.SoftLink("/train/images")
+        h5["ring"] = h5["/"]
+    assert "train/images" in arrays("hdf5-list", tmp_path / "a.h5").decode().split()
+    same(read(tmp_path / "a.h5", "train/again"), array)
+
+
+def test_samples_of_different_lengths_are_cut_by_an_index(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        h5["values"] = numpy.arange(10, dtype="<i4")
+        h5["index"] = numpy.array([0, 3, 3, 10])
+        h5["wrong"] = numpy.array([0, 4, 3])
+        h5["beyond"] = numpy.array([0, 11])
+    path = tmp_path / "a.h5"
+    assert arrays("hdf5-ragged", path, "values", "index", 2) == numpy.arange(3, 10, dtype="<i4").tobytes()
+    assert arrays("hdf5-ragged", path, "values", "index", 1) == b""
+    said = arrays("hdf5-ragged", path, "values", "wrong", 0, code=1)
+    assert said == "index 'wrong': number 2 is 3, less than the 4 before it\n"
+    said = arrays("hdf5-ragged", path, "values", "beyond", 0, code=1)
+    assert said == "index 'beyond': number 1 is 11, 'values' has 10 rows\n"
+
+
+def test_external_links_are_followed_only_when_allowed(tmp_path):
+    array = values("<f4")
+    with h5py.File(tmp_path / "other.h5", "w") as h5:
+        h5["y"] = array
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        h5["x"] = h5py.ExternalLink("other.h5", "/y")
+        h5["soft"] = h5py.SoftLink("/x")
+    path = tmp_path / "a.h5"
+    for name in ("x", "soft"):
+        said = read(path, name, code=1)
+        assert said == f"{path}: dataset '{name}': is behind an external link (which is not followed unless allowed)\n"
+    same(read(path, others="anywhere"), array)
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "<i2", "<f2", "<f4", "<f8", "<u8", "<c8", "S5"])
+@pytest.mark.parametrize("level", ["none", "4"])
+def test_what_is_written_is_read_by_h5py(tmp_path, dtype, level):
+    array = values(dtype)
+    kind = array.dtype.newbyteorder("<").str
+    arrays("hdf5-write", tmp_path / "a.h5", "train/x", kind, "11x5x6", "3x2x6", level, data=array.tobytes())
+    with h5py.File(tmp_path / "a.h5") as h5:
+        stored = h5["train/x"]
+        assert stored.dtype == array.dtype
+        assert (stored.compression, stored.shuffle) == (
+            (None, False) if level == "none" else ("gzip", array.dtype.itemsize > 1)
+        )
+        numpy.testing.assert_array_equal(stored[:], array)
+    same(read(tmp_path / "a.h5", "train/x"), array)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
+
+
+def test_parts_that_are_written_and_a_virtual_dataset_over_them_are_read_by_h5py(tmp_path):
+    array = values("<f4")
+    for part in range(2):
+        arrays("hdf5-write", tmp_path / f"{part}.h5", "x", "<f4", "11x5x6", "3x2x6", "4", data=(array + part).tobytes())
+    path = tmp_path / "all.h5"
+    arrays("hdf5-virtual", path, "x", "<f4", "22x5x6", "3x2x6", "none", "0.h5=11", "1.h5=11")
+    with h5py.File(path) as h5:
+        numpy.testing.assert_array_equal(h5["x"][:], numpy.concatenate([array, array + 1]))
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (
+            lambda h5: h5.create_dataset("x", data=["a"], dtype=h5py.string_dtype()),
+            "text of varying length is not read",
+        ),
+        (lambda h5: h5.create_dataset("x", data=numpy.zeros(3, "i4,f8")), "elements of several fields are not read"),
+        (lambda h5: h5.create_dataset("x", data=h5py.Empty("f4")), "has no elements and no shape"),
+        (lambda h5: h5.create_group("x"), "is no dataset"),
+        (
+            lambda h5: h5.create_dataset("x", (4, 4), "i4", chunks=(2, 2), scaleoffset=4),
+            "filter 6 ('scaleoffset') is not read (gzip, shuffle, fletcher32, lzf, zstd and blosc are)\n"
+            "  try: h5repack -f SHUF -f GZIP=4 IN.h5 OUT.h5",
+        ),
+        (
+            lambda h5: h5.create_dataset("x", (4,), "i4", external=[("raw", 0, h5py.h5f.UNLIMITED)]),
+            "lies in external files, which are not read",
+        ),
+    ],
+)
+def test_what_is_not_read_is_refused_by_name(tmp_path, make, what):
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        make(h5)
+    assert read(tmp_path / "a.h5", code=1) == f"{tmp_path}/a.h5: dataset 'x': {what}\n"
+
+
+def test_a_missing_file_a_missing_dataset_and_another_kind_of_file(file, tmp_path):
+    path = file(values("<f4"))
+    assert read(tmp_path / "none.h5", code=1) == f"{tmp_path}/none.h5: no such file or directory\n"
+    assert read(path, "y", code=1).startswith(f"{path}: dataset 'y': is not there (")
+    (tmp_path / "text.h5").write_text("no HDF5")
+    assert read(tmp_path / "text.h5", code=1).startswith(f"{tmp_path}/text.h5: libhdf5 cannot open it (")
+
+
+def test_where_libhdf5_is_missing_it_is_said_how_to_get_it(file):
+    path = file(values("<f4"))
+    said = read(path, code=1, env={"STOKER_HDF5_LIBRARY": "/nowhere/libhdf5.so"})
+    assert said.startswith("HDF5: /nowhere/libhdf5.so: cannot open shared object file")
+    assert said.endswith("(STOKER_HDF5_LIBRARY)\n")
+
+
+def test_truncated_and_flipped_files_are_errors_or_right(file, tmp_path):
+    array = values("<f4", (64, 8))
+    whole = file(array, chunks=(8, 8), compression="gzip", shuffle=True, fletcher32=True).read_bytes()
+    damaged = tmp_path / "damaged.h5"
+    random = numpy.random.default_rng(7)
+    cuts = [whole[:size] for size in random.integers(0, len(whole), 8)]
+    flips = []
+    for at in random.integers(0, len(whole), 24):
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << int(random.integers(8))
+        flips.append(bytes(flipped))
+    for content in cuts + flips:
+        damaged.write_bytes(content)
+        done = subprocess.run([BIN / "arrays", "hdf5-read", damaged, "refuse", "x"], capture_output=True, timeout=60)
+        assert done.returncode in (0, 1), done.stderr
+        if done.returncode == 1:
+            assert done.stderr.startswith(str(damaged).encode())
+        elif content in cuts:
+            pytest.fail("a truncated file was read")
