@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "slurm/script/batch_script.h"
+#include "slurm/script/own_script.h"
 
 namespace {
 
@@ -45,6 +46,21 @@ std::ptrdiff_t lines_of(const BatchScript& script) {
   return std::count(written->begin(), written->begin() + static_cast<std::ptrdiff_t>(body), '\n');
 }
 
+// Whatever a script of people's own holds, only comments of it reach the script around it.
+void wrap(const std::string& text) {
+  const auto script = read_own_script("script", "#!/bin/sh\n" + text);
+  if (!script.ok()) return;
+  Wrapping wrapping;
+  wrapping.title = text;
+  wrapping.job_name = wrapping.comment = wrapping.log = "x";
+  wrapping.command = {"x"};
+  const auto wrapped = wrap_own_script(*script, wrapping);
+  if (!wrapped.ok()) return;
+  for (std::string_view line : stoker::split(*wrapped, '\n')) {
+    if (!line.empty() && line.front() != '#' && line != "exec x") std::abort();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -66,6 +82,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::ptrdiff_t lines = lines_of(hostile);
   if (lines >= 0 && !text.empty() && lines != lines_of(plain)) std::abort();
   (void)check_extra(text);
+  (void)check_own_option(text);
+  wrap(text);
   plain.extra = {text};
   (void)write_batch_script(plain);
   return 0;

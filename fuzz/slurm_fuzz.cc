@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "slurm/queue/cluster.h"
 #include "slurm/queue/job_table.h"
+#include "slurm/queue/scheduler.h"
 #include "slurm/script/batch_log.h"
 
 namespace {
@@ -35,6 +37,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto id = parse_submitted(text); id.ok() && !is_job_id(*id)) std::abort();
   (void)last_ending(text, "7");
   (void)reason_words(text);
+  ClusterFacts facts;
+  (void)parse_config(text, facts);
+  (void)parse_partitions(text);
+  (void)parse_accounts(text);
+  (void)parse_test(text);
   (void)parse_job_state(text);
   return 0;
 }

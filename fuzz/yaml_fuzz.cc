@@ -1,5 +1,5 @@
-// Any bytes as a job file: never a crash, never a hang; and what loads is written as a file that loads as the
-// same job.
+// Any bytes as a job file, and as a site profile: never a crash, never a hang; and what loads is written as a
+// file that loads as the same job or site.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +8,8 @@
 #include "config/layers.h"
 #include "config/words.h"
 #include "job/read.h"
+#include "job/site/find.h"
+#include "job/site/site.h"
 
 using namespace stoker;
 
@@ -16,6 +18,16 @@ namespace {
 [[noreturn]] void differ(std::string_view what, const std::string& text) {
   std::fprintf(stderr, "%.*s\n%s\n", static_cast<int>(what.size()), what.data(), text.c_str());
   std::abort();
+}
+
+void check_site(std::string_view text) {
+  const Result<job::Site> site = job::read_site("site.yaml", text);
+  if (!site.ok()) return;
+  const std::string written = job::site_text(*site);
+  const Result<job::Site> again = job::read_site("again.yaml", written);
+  if (!again.ok()) differ(again.error().to_string(), written);
+  if (!(*again == *site)) differ("the site differs", written);
+  (void)job::tighten(*site, *again);
 }
 
 }  // namespace
@@ -28,6 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (text.find("${") == std::string_view::npos) differ("words differ", std::string(text));
     }
   }
+  check_site(text);
+  (void)job::matches_pattern(text.substr(0, text.size() / 2), text);
   const job::TextSource source{.name = "job.yaml", .text = std::string(text), .folder = "/jobs"};
   const Result<job::Job> job = job::read(source, {.current_directory = "/here"});
   if (!job.ok()) return 0;

@@ -26,6 +26,19 @@ def make_images(folder: Path, classes: dict[str, int]) -> Path:
     return folder
 
 
+def indexed_files(stoker, folder: Path, files: list[tuple[str, bytes]]) -> Path:
+    """A dataset of these (name, bytes), in a tar shard as webdataset has them."""
+    shards = folder / "shards"
+    shards.mkdir()
+    with tarfile.open(shards / "train-000000.tar", "w") as archive:
+        for name, content in files:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    stoker("data", "index", shards, code=0)
+    return shards
+
+
 def tree(folder: Path) -> dict[str, str]:
     """Every file's SHA-256."""
     return {

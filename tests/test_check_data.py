@@ -84,6 +84,15 @@ def test_a_dataset_without_images_is_named(stoker, folder):
     ]
 
 
+@pytest.mark.parametrize("model", ["mlp", "gpt"])
+def test_a_model_of_something_else_needs_no_images(stoker, folder, model):
+    edited = Edited(folder / "packed")
+    for component in edited.value["schema"]["components"]:
+        component["kind"] = "bytes"
+    edited.save()
+    assert findings(stoker, "--set", f"train.model={model}", "--set", "train.classes=10") == []
+
+
 def test_a_dataset_without_labels_is_named(stoker, folder):
     edited = Edited(folder / "packed")
     edited.value["schema"]["labels"] = None

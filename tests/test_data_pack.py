@@ -420,6 +420,7 @@ def test_json_is_one_value_also_on_error(stoker, photos):
         "images_encoded_anew": 0,
         "files_left_out": 0,
         "left_out": {},
+        "not_carried": {},
         "shards_done_before": 0,
     }
     done = stoker("data", "pack", "none", "out2", "--json", code=1)

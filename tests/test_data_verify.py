@@ -1,6 +1,8 @@
 """stoker data verify and info: what is damaged is named; what is no dataset is said."""
 
+import hashlib
 import json
+import random
 import re
 import shutil
 from pathlib import Path
@@ -46,6 +48,33 @@ def test_a_flipped_bit_between_samples_is_found_by_its_block(stoker, dataset):
     flip(dataset / "train-000000.tar", 140)
     done = stoker("data", "verify", "data", "--full", code=1)
     assert re.search(r"^train-000000\.tar   block 0   SHA-256 [0-9a-f]{12}   [0-9a-f]{12}$", done.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", ["sha256", "crc32c"])
+@pytest.mark.parametrize("mebibytes", [3, 7, 9])
+def test_every_block_has_its_own_hash_however_many_there_are(stoker, kind, mebibytes):
+    folder = stoker.folder / "files"
+    folder.mkdir()
+    content = random.Random(mebibytes).randbytes(mebibytes << 20)
+    (folder / "one.bin").write_bytes(content[: 5 << 20])
+    (folder / "two.bin").write_bytes(content[5 << 20 :] or b"2")
+    words = ["--layout", "files", "--shards", "1", "--format", "tar", "--hash", kind]
+    stoker("data", "pack", "files", "packed", *words, code=0)
+    shard = stoker.folder / "packed/all-000000.tar"
+    manifest = json.loads((stoker.folder / "packed/manifest.json").read_text())
+    blocks = manifest["splits"][0]["shards"][0]["blocks"]
+    stored = shard.read_bytes()
+    pieces = [stored[begin : begin + (4 << 20)] for begin in range(0, len(stored), 4 << 20)]
+    assert len(blocks) == len(pieces)
+    if kind == "sha256":
+        assert blocks == [hashlib.sha256(piece).hexdigest() for piece in pieces]
+    stoker("data", "verify", "packed", "--full", code=0)
+    for number in range(len(pieces)):
+        flip(shard, (number * (4 << 20)) + len(pieces[number]) // 2)
+        damaged = stoker("data", "verify", "packed", "--full", code=1).out
+        named = r"(one|two)\.bin" if number < len(pieces) - 1 else rf"((one|two)\.bin|block {number})"
+        assert re.search(rf"^all-000000\.tar +{named} ", damaged, re.MULTILINE), damaged
+        flip(shard, (number * (4 << 20)) + len(pieces[number]) // 2)
 
 
 def test_blocks_with_crcs_tell_damage_too_and_make_another_version(stoker, photos):

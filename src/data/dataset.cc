@@ -12,12 +12,13 @@ Dataset::Dataset(Dataset&&) noexcept = default;
 Dataset& Dataset::operator=(Dataset&&) noexcept = default;
 Dataset::~Dataset() = default;
 
-Result<Dataset> Dataset::open(const Path& folder, const std::string& split) {
+Result<Dataset> Dataset::open(const Path& folder, const std::string& split, Labels labels) {
   OK_OR_RETURN(source, formats::LocalShardSource::open(folder, split));
   if (source->samples().size() == 0) {
     return invalid("{}: split '{}' has no samples", folder, source->split().name);
   }
-  if (!source->samples().has_labels()) return invalid("{}: the samples have no labels", folder);
+  if (labels == Labels::needed && !source->samples().has_labels())
+    return invalid("{}: the samples have no labels", folder);
   return Dataset(std::move(source));
 }
 

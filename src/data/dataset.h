@@ -15,11 +15,14 @@ class ShardSource;
 
 namespace stoker::data {
 
+/// Whether samples without a class are of use.
+enum class Labels { needed, unneeded };
+
 class Dataset {
  public:
   /// The split of that name; empty: the only one. Fails as formats::LocalShardSource::open, with Invalid when
-  /// the dataset has no labels or the split no samples.
-  static Result<Dataset> open(const Path& folder, const std::string& split);
+  /// the split has no samples, or the dataset no labels though they are needed.
+  static Result<Dataset> open(const Path& folder, const std::string& split, Labels labels = Labels::needed);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
   ~Dataset();

@@ -19,6 +19,7 @@
 #include "data/components/fields.h"
 #include "data/components/tokens.h"
 #include "data/order/order.h"
+#include "data/transform/mix.h"
 #include "data/transform/transform.h"
 
 namespace stoker::formats {
@@ -65,6 +66,9 @@ struct LoaderOptions {
   LastBatch last_batch = LastBatch::keep;
   Content content = Content::images;
   TransformOptions transform;  ///< for Content::images
+  /// With Content::images: the samples of each batch are mixed with each other in one of these ways, by
+  /// chance. A function of (seed, epoch, position of the batch's first sample).
+  std::vector<MixOptions> mixing = {};
   /// With the other contents: which of a sample's files, "npy" or "seg.png". Empty: `npy` for arrays if there
   /// is one; the first image; the first file.
   std::string component = {};
@@ -136,6 +140,8 @@ class Batch {
   std::span<std::int64_t> offsets();
   /// The classes, one per sample; -1 without one.
   std::span<std::int64_t> labels();
+  /// With LoaderOptions::mixing, count x classes: what each class counts for each sample. Without it empty.
+  MutableTensorView soft_labels();
   /// The values of LoaderOptions::fields[i], one per sample. REQUIRES: it is of that kind.
   std::span<double> numbers(std::size_t i);
   std::span<std::int64_t> integers(std::size_t i);

@@ -33,8 +33,8 @@ int data_index(std::span<const std::string> words, Output& out) {
   std::string others;
   Threads threads;
   Arguments arguments("data index",
-                      "Makes a dataset of a folder of tar shards, or an index that other readers want.");
-  arguments.positional("FOLDER", &folder, "with shards (*.tar), by whatever tool");
+                      "Makes a dataset of a folder of shards, or an index that other readers want.");
+  arguments.positional("FOLDER", &folder, "with shards (tar, TFRecord, Parquet), by whatever tool");
   arguments.option("--export", &others, "KIND,...",
                    "wids, dali, energon: also the index files that these read");
   threads.declare(arguments);
@@ -61,12 +61,14 @@ int data_index(std::span<const std::string> words, Output& out) {
   }
   if (!built.ok()) return out.fail(built.error());
   std::vector<std::string> written;
+  std::vector<std::string> notes;
   if (!is_whole) written.push_back(std::string(formats::kIndexFile));
   if (!is_whole && !built->had_manifest) written.push_back(std::string(formats::kManifestFile));
   for (const data::IndexExport what : *wanted) {
     const auto files = data::export_index(path, built->manifest, what, *progress);
     if (!files.ok()) return out.fail(files.error());
-    written.insert(written.end(), files->begin(), files->end());
+    written.insert(written.end(), files->written.begin(), files->written.end());
+    notes.insert(notes.end(), files->notes.begin(), files->notes.end());
   }
   progress.reset();
   const formats::Manifest& manifest = built->manifest;
@@ -77,12 +79,14 @@ int data_index(std::span<const std::string> words, Output& out) {
       written.begin(), written.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, written.size())));
   out.line("  wrote {}{}", join(shown, ", "),
            written.size() > kShown ? format(" and {} more", written.size() - kShown) : "");
+  for (const std::string& note : notes) out.line("  {}", note);
   const nlohmann::ordered_json json = {{"dataset", printable(folder)},
                                        {"version", manifest.version},
                                        {"samples", manifest.samples()},
                                        {"shards", manifest.shard_count()},
                                        {"has_labels", manifest.schema.has_labels},
-                                       {"written", written}};
+                                       {"written", written},
+                                       {"notes", notes}};
   out.json(dump(json));
   return exit_code::kOk;
 }

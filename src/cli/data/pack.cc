@@ -6,6 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/pack_report.h"
 #include "cli/data/readers.h"
 #include "cli/data/threads.h"
 #include "cli/json.h"
@@ -128,7 +129,7 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   constexpr std::array<std::string_view, 2> kChecks = {"scan", "decode"};
   constexpr std::array<std::string_view, 3> kLabels = {"index", "cls", "json"};
   constexpr std::array<std::string_view, 3> kJpeg = {"keep", "baseline", "restart"};
-  constexpr std::array<std::string_view, 3> kFormats = {"auto", "tar", "tfrecord"};
+  constexpr std::array<std::string_view, 4> kFormats = {"auto", "tar", "tfrecord", "parquet"};
   OK_OR_RETURN(source, to_source_options(o));
   OK_OR_RETURN(order, choice("--order", o.order, kOrders));
   OK_OR_RETURN(check, choice("--check", o.check, kChecks));
@@ -168,95 +169,11 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
                            .part = part};
 }
 
-std::string plural(std::uint64_t count, std::string_view one, std::string_view many) {
-  return format("{} {}", grouped(count), count == 1 ? one : many);
-}
-
-std::string shards_text(const data::SplitSizing& sizing) {
-  return format("{} of {} ({})", plural(sizing.shards, "shard", "shards"),
-                rounded({sizing.bytes / sizing.shards}), sizing.reason);
-}
-
-void print_plan(const data::PackPlan& plan, Output& out) {
-  const data::Source& source = plan.source;
-  std::string what =
-      format("packing {}: {}", printable(plan.outline.source), plural(source.files, "file", "files"));
-  if (!source.classes.empty()) what += format(" in {}", plural(source.classes.size(), "class", "classes"));
-  what += format(", {}", rounded({source.bytes}));
-  if (plan.sizing.size() == 1) {
-    out.line("{} → {}", what, shards_text(plan.sizing[0]));
-    if (!plan.why_container.empty()) out.line("  {}", plan.why_container);
-    return;
-  }
-  out.line("{}", what);
-  std::size_t widest = 0;
-  for (const std::string& name : source.splits) widest = std::max(widest, name.size());
-  for (std::size_t i = 0; i < plan.sizing.size(); ++i) {
-    out.line("  {:<{}}  {} → {}", source.splits[i], widest, plural(plan.sizing[i].files, "file", "files"),
-             shards_text(plan.sizing[i]));
-  }
-  if (!plan.why_container.empty()) out.line("  {}", plan.why_container);
-}
-
-void print_summary(const data::PackPlan& plan, const data::PackSummary& summary, Output& out) {
-  const formats::Manifest& manifest = summary.manifest;
-  const std::string name = printable(plan.options.out.string());
-  if (summary.was_restarted)
-    out.line("  an unfinished packing of other input or options was there: begun anew");
-  if (summary.shards_kept > 0) {
-    out.line("  {} of {} shards were done before", grouped(summary.shards_kept),
-             grouped(manifest.shard_count()));
-  }
-  out.line("{}: {}, {}, {}, version {}", name, plural(manifest.samples(), "sample", "samples"),
-           plural(manifest.shard_count(), "shard", "shards"), rounded({manifest.bytes()}),
-           manifest.short_version());
-  if (summary.left_out > 0) {
-    out.line("  {} left out: {} (list: {}/left-out.csv)", plural(summary.left_out, "file", "files"),
-             data::left_out_text(manifest.left_out), name);
-  }
-  if (manifest.images.encoded_anew > 0) {
-    out.line("  lossy: {} of {} images were encoded anew; their own pixels are only in the source",
-             grouped(manifest.images.encoded_anew), grouped(manifest.images.images));
-  }
-  if (manifest.images.progressive > 0) {
-    out.line("  progressive JPEGs: {}, decoded about 3x slower", grouped(manifest.images.progressive));
-  }
-}
-
-std::string to_json(const data::PackPlan& plan, const data::PackSummary& summary) {
-  const formats::Manifest& manifest = summary.manifest;
-  nlohmann::ordered_json splits = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < manifest.splits.size(); ++i) {
-    const formats::SplitInfo& split = manifest.splits[i];
-    std::uint64_t bytes = 0;
-    for (const formats::ShardInfo& shard : split.shards) bytes += shard.bytes;
-    splits.push_back({{"name", split.name},
-                      {"samples", split.samples},
-                      {"shards", split.shards.size()},
-                      {"bytes", bytes},
-                      {"why_so_many_shards", plan.sizing[i].reason}});
-  }
-  const nlohmann::ordered_json json = {{"dataset", printable(plan.options.out.string())},
-                                       {"version", manifest.version},
-                                       {"samples", manifest.samples()},
-                                       {"classes", manifest.schema.classes.size()},
-                                       {"shards", manifest.shard_count()},
-                                       {"bytes", manifest.bytes()},
-                                       {"format", manifest.schema.container},
-                                       {"why_this_format", plan.why_container},
-                                       {"splits", splits},
-                                       {"images_encoded_anew", manifest.images.encoded_anew},
-                                       {"files_left_out", summary.left_out},
-                                       {"left_out", manifest.left_out},
-                                       {"shards_done_before", summary.shards_kept}};
-  return dump(json);
-}
-
 void declare(Arguments& arguments, Options& o) {
   arguments.positional(
       "SOURCE", &o.source,
       "a folder (one folder per class, perhaps in train/, val/, test/), a tar or zip archive, "
-      "a list (.csv, .tsv, .parquet), or - for paths on standard input");
+      "a dataset or other tools' shards, a list (.csv, .tsv, .parquet), or - for paths on standard input");
   arguments.positional("OUT", &o.out,
                        "the dataset's folder: new or empty, or one where packing was interrupted");
   arguments.option("--split", &o.split, "NAME=SHARE,...",
@@ -278,7 +195,7 @@ void declare(Arguments& arguments, Options& o) {
   arguments.option("--quality", &o.quality, "1-100",
                    "lossy: JPEG and WebP files are encoded anew (resized ones: 90)");
   arguments.option("--format", &o.format, "KIND",
-                   "tar; tfrecord: a tenth of the overhead, for tiny files; auto: by their sizes");
+                   "tar; tfrecord, parquet: a tenth of the overhead, for tiny files; auto: by their sizes");
   arguments.option("--hash", &o.hash, "KIND",
                    "of shards' blocks: sha256; crc32c: faster, and tells damage but no forgery");
   arguments.option("--layout", &o.layout, "KIND",
@@ -313,7 +230,7 @@ void print_part(const data::PackPlan& plan, const data::PackSummary& summary, Ou
 
 int data_pack(std::span<const std::string> words, Output& out) {
   Options o;
-  Arguments arguments("data pack", "Turns images into a dataset: tar shards, an index and a manifest.");
+  Arguments arguments("data pack", "Turns images into a dataset: shards, an index and a manifest.");
   declare(arguments, o);
   if (const auto code = arguments.parse(words, out)) return *code;
 
@@ -323,7 +240,7 @@ int data_pack(std::span<const std::string> words, Output& out) {
   auto progress = out.progress("");
   const Result<data::PackPlan> plan = data::plan_pack(*options, *progress);
   if (!plan.ok()) return out.fail(plan.error());
-  print_plan(*plan, out);
+  print_plan(*plan, "packing", out);
   const Result<data::PackSummary> summary = data::run_pack(*plan, *progress);
   progress.reset();
   if (!summary.ok()) return out.fail(summary.error());
@@ -332,7 +249,7 @@ int data_pack(std::span<const std::string> words, Output& out) {
     return exit_code::kOk;
   }
   print_summary(*plan, *summary, out);
-  out.json(to_json(*plan, *summary));
+  out.json(dump(describe(*plan, *summary)));
   return exit_code::kOk;
 }
 

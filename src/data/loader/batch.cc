@@ -18,7 +18,7 @@ bool Batch::Memory::reserve(std::size_t size) {
   return data != nullptr;
 }
 
-std::size_t Batch::Memory::leave_out(const std::vector<std::uint8_t>& is_damaged) {
+void Batch::Memory::leave_out(const std::vector<std::uint8_t>& is_damaged) {
   std::size_t kept = 0;
   std::int64_t end = 0;  // of the files kept
   for (std::size_t i = 0; i < is_damaged.size(); ++i) {
@@ -44,7 +44,6 @@ std::size_t Batch::Memory::leave_out(const std::vector<std::uint8_t>& is_damaged
     offsets.resize(kept + 1);
     offsets[kept] = end;
   }
-  return is_damaged.size() - kept;
 }
 
 void Batch::Memory::Column::resize(std::size_t count) {
@@ -97,6 +96,12 @@ std::span<std::byte> Batch::bytes() {
 }
 std::span<std::int64_t> Batch::offsets() { return memory_->offsets; }
 std::span<std::int64_t> Batch::labels() { return memory_->labels; }
+MutableTensorView Batch::soft_labels() {
+  return {"soft_labels",
+          DType::f32,
+          {static_cast<std::int64_t>(count()), static_cast<std::int64_t>(memory_->classes)},
+          std::as_writable_bytes(std::span(memory_->soft_labels))};
+}
 std::span<double> Batch::numbers(std::size_t i) { return memory_->columns[i].numbers; }
 std::span<std::int64_t> Batch::integers(std::size_t i) { return memory_->columns[i].integers; }
 std::span<std::string> Batch::texts(std::size_t i) { return memory_->columns[i].texts; }

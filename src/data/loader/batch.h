@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "data/loader.h"
+#include "format/shard_source.h"
 
 namespace stoker::data {
 
@@ -19,8 +20,8 @@ struct Batch::Memory {
 
   /// Makes room for at least `size` bytes, whose contents are then unspecified. False when memory is short.
   bool reserve(std::size_t size);
-  /// Moves the samples that are whole to the front; returns how many were left out.
-  std::size_t leave_out(const std::vector<std::uint8_t>& is_damaged);
+  /// Moves the samples that are whole to the front.
+  void leave_out(const std::vector<std::uint8_t>& is_damaged);
 
   /// The values of one of LoaderOptions::fields: of one kind, the others are empty.
   struct Column {
@@ -36,11 +37,14 @@ struct Batch::Memory {
 
   std::unique_ptr<std::byte[], Free> data;  // rows, or files one after the other; aligned to 64 bytes
   std::size_t capacity = 0;
-  std::size_t row_bytes = 0;          // of one unit; 0 when `data` holds files
-  DType element = DType::f32;         // of a row
-  Shape shape;                        // of a row
-  std::vector<std::int64_t> offsets;  // of the files in `data`, and their end; empty when it holds rows
+  std::size_t row_bytes = 0;            // of one unit; 0 when `data` holds files
+  DType element = DType::f32;           // of a row
+  Shape shape;                          // of a row
+  std::vector<std::int64_t> offsets;    // of the files in `data`, and their end; empty when it holds rows
+  std::vector<formats::Locator> files;  // where those come from
   std::vector<std::int64_t> labels;
+  std::vector<float> soft_labels;  // `classes` for each sample, when samples are mixed
+  std::uint32_t classes = 0;
   std::vector<Column> columns;
   std::vector<std::uint64_t> samples;
   Epoch epoch;

@@ -224,8 +224,17 @@ Status Contents::add_fields(std::uint64_t unit, std::uint32_t place, std::vector
   return Status();
 }
 
-std::int64_t Contents::label(std::uint64_t unit) const {
-  return tokens_ ? -1 : source_->samples().label(unit).value_or(-1);
+void Contents::find_files(std::span<const std::uint64_t> units, std::span<formats::Locator> out) const {
+  static_assert(formats::SampleTable::kNoFile > kLargestFile);
+  source_->samples().locate(units, component_, out);
+}
+
+void Contents::labels(std::span<const std::uint64_t> units, std::span<std::int64_t> out) const {
+  if (tokens_) {
+    std::fill(out.begin(), out.end(), -1);
+  } else {
+    source_->samples().labels(units, out);
+  }
 }
 
 std::string Contents::name(std::uint64_t unit) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,8 +65,10 @@ class Contents {
   /// Adds all parts of a unit but for `file_of`'s, which the caller has asked for already, or not.
   Status add_parts(std::uint64_t unit, std::uint32_t place, std::vector<Part>& parts) const;
   Status add_fields(std::uint64_t unit, std::uint32_t place, std::vector<Part>& parts) const;
-  /// -1 where there is none.
-  std::int64_t label(std::uint64_t unit) const;
+  /// With Content::bytes: file_of() of each of `units`, with a length over kLargestFile where that fails.
+  void find_files(std::span<const std::uint64_t> units, std::span<formats::Locator> out) const;
+  /// Those of `units`, written to `out`; -1 where there is none.
+  void labels(std::span<const std::uint64_t> units, std::span<std::int64_t> out) const;
   /// For messages: "sequence 7, from sample '...' (in shard '...')".
   std::string name(std::uint64_t unit) const;
 

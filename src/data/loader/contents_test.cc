@@ -41,18 +41,49 @@ TEST(LoaderContents, damaged_files_are_left_out_of_stored_bytes) {
   options.content = Content::bytes;
   options.shuffle = Shuffle::none;
   options.faults = Faults::skip;
-  auto loader = Loader::open(dataset.source(), options).value();
-  auto batch = loader->next(soon()).value();
-  ASSERT_EQ(batch->count(), 14u);
-  EXPECT_EQ(batch->samples()[3], 4u);
-  const std::string fourth = picture(4);
-  EXPECT_TRUE(std::equal(fourth.begin(), fourth.end(),
-                         reinterpret_cast<const char*>(batch->bytes().data() + batch->offsets()[3])));
-  EXPECT_EQ(static_cast<std::size_t>(batch->offsets().back()), batch->bytes().size());
-  ASSERT_EQ(loader->skipped().size(), 2u);
-  EXPECT_EQ(loader->skipped()[1].sample, 7u);
-  EXPECT_TRUE(
-      loader->skipped()[1].why.starts_with("all-000000.tar: sample 'class/0007' (png): CRC-32C expected "));
+  for (const ByteCount resident : {ByteCount{0}, 1_GiB}) {
+    options.resident = resident;
+    auto loader = Loader::open(dataset.source(), options).value();
+    auto batch = loader->next(soon()).value();
+    ASSERT_EQ(batch->count(), 14u);
+    EXPECT_EQ(batch->samples()[3], 4u);
+    EXPECT_EQ(batch->labels()[3], 4);
+    const std::string fourth = picture(4);
+    EXPECT_TRUE(std::equal(fourth.begin(), fourth.end(),
+                           reinterpret_cast<const char*>(batch->bytes().data() + batch->offsets()[3])));
+    EXPECT_EQ(static_cast<std::size_t>(batch->offsets().back()), batch->bytes().size());
+    ASSERT_EQ(loader->skipped().size(), 2u);
+    EXPECT_EQ(loader->skipped()[1].sample, 7u);
+    EXPECT_TRUE(
+        loader->skipped()[1].why.starts_with("all-000000.tar: sample 'class/0007' (png): CRC-32C expected "));
+  }
+}
+
+TEST(LoaderContents, a_sample_without_the_file_asked_for_is_named) {
+  TempDirectory folder;
+  std::vector<formats::TestSample> samples;
+  for (int i = 0; i < 6; ++i) {
+    samples.push_back({format("k{}", i), i, {{"bin", format("bin {}", i)}}});
+    if (i != 4) samples.back().files.emplace_back("txt", format("text {}", i));
+  }
+  formats::write_test_dataset(folder.path(), {samples});
+  const auto source = formats::LocalShardSource::open(folder.path(), "").value();
+  LoaderOptions options = options_of(6);
+  options.content = Content::bytes;
+  options.component = "txt";
+  options.shuffle = Shuffle::none;
+  for (const ByteCount resident : {ByteCount{0}, 1_GiB}) {
+    options.resident = resident;
+    options.faults = Faults::stop;
+    EXPECT_EQ(Loader::open(*source, options).value()->next(soon()).status().to_string(),
+              "sample 'k4' (in shard 'all-000000.tar'): has no 'txt'");
+    options.faults = Faults::skip;
+    auto loader = Loader::open(*source, options).value();
+    auto batch = loader->next(soon()).value();
+    const std::string_view text(reinterpret_cast<const char*>(batch->bytes().data()), batch->bytes().size());
+    EXPECT_EQ(text, "text 0text 1text 2text 3text 5");
+    EXPECT_EQ(loader->stats().skipped, 1u);
+  }
 }
 
 TEST(LoaderContents, more_damage_than_may_be_skipped_is_an_error) {
@@ -138,6 +169,7 @@ TEST(ShardMemory, gives_the_same_bytes_alone_and_from_memory) {
   const Dataset dataset(100);
   auto memory = ShardMemory::create(dataset.source(), 1_GiB);
   bool was_in_memory = false;
+  EXPECT_EQ(memory->find(dataset.source().samples().image(0).value()), nullptr);
   for (int again = 0; again < 3; ++again) {
     for (std::uint64_t sample = 0; sample < 100; ++sample) {
       std::vector<std::byte> alone;
@@ -145,6 +177,7 @@ TEST(ShardMemory, gives_the_same_bytes_alone_and_from_memory) {
       memory->expect(file);
       const auto view = memory->view(file, alone).value();
       was_in_memory = was_in_memory || view.data() != alone.data();
+      EXPECT_EQ(memory->find(file), view.data() != alone.data() ? view.data() : nullptr);
       const std::string expected = picture(sample);
       ASSERT_TRUE(std::equal(view.begin(), view.end(), std::as_bytes(std::span(expected)).begin(),
                              std::as_bytes(std::span(expected)).end()));

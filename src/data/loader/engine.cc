@@ -32,10 +32,11 @@ constexpr std::size_t kMostListed = 1000;
 }  // namespace
 
 Loader::Engine::Engine(const formats::ShardSource& source, const LoaderOptions& options, Schedule schedule,
-                       Contents contents)
+                       Contents contents, std::optional<BatchMixer> mixer)
     : source_(source),
       options_(options),
       contents_(std::move(contents)),
+      mixer_(std::move(mixer)),
       piece_(piece_size(options)),
       cache_(source.samples().size(), options.cache),
       memory_(ShardMemory::create(source, options.resident)),
@@ -66,82 +67,107 @@ void Loader::Engine::cancel() {
 void Loader::Engine::work(Worker& worker, StopToken stop) {
   SampleReader reader(
       {source_, contents_, memory_.get(), cache_, options_.check, clock_period(source_), options_.seed});
-  for (;;) {
-    Piece piece;
-    {
-      MutexLock lock(mutex_);
-      if (!is_stopping_ && !claim(piece)) {
-        const Stopwatch idle;
-        while (!is_stopping_ && !claim(piece)) work_.wait(mutex_, Deadline::never());
-        stats_.idle_s += idle.seconds();
-      }
-      if (is_stopping_) return;
-      worker.current.store(piece.begin, std::memory_order_relaxed);
-      worker.piece = piece;
-      ++busy_;
-    }
+  Piece piece;
+  while (await_piece(worker, piece)) {
     const double start = thread_cpu_seconds();
     Item& item = *piece.item;
-    Filled filled =
-        reader.fill({item.plan, *item.memory, item.files, piece.begin, piece.end, worker.current}, stop);
+    Status laid_out;
+    Filled filled;
+    if (piece.is_layout()) {
+      laid_out = lay_out(item);
+    } else {
+      filled = reader.fill(
+          {item.plan, *item.memory, item.memory->files, piece.begin, piece.end, worker.current}, stop);
+    }
     if (stop.stop_requested()) return;
+    {
+      MutexLock lock(mutex_);
+      worker.piece = {};
+      if (piece.is_layout()) {
+        finish_layout(item, std::move(laid_out));
+      } else {
+        finish(piece, filled);
+      }
+      if (!item.is_full()) {
+        rest(start);
+        continue;
+      }
+    }
+    complete(item);
     MutexLock lock(mutex_);
-    worker.piece = {};
-    stats_.work_s += thread_cpu_seconds() - start;
-    finish(piece, filled);
-    if (--busy_ == 0 && is_restarting_) ready_.notify_all();
+    item.is_complete = true;
+    if (!items_.empty() && items_.front().get() == &item) ready_.notify_all();
+    rest(start);
   }
 }
 
+// The thread has done what it claimed.
+void Loader::Engine::rest(double start) {
+  stats_.work_s += thread_cpu_seconds() - start;
+  if (--busy_ == 0 && is_restarting_) ready_.notify_all();
+}
+
+// False: the loader stops.
+bool Loader::Engine::await_piece(Worker& worker, Piece& piece) {
+  MutexLock lock(mutex_);
+  if (!is_stopping_ && !claim(piece)) {
+    const Stopwatch idle;
+    while (!is_stopping_ && !claim(piece)) work_.wait(mutex_, Deadline::never());
+    stats_.idle_s += idle.seconds();
+  }
+  if (is_stopping_) return false;
+  worker.current.store(piece.begin, std::memory_order_relaxed);
+  if (!piece.is_layout()) worker.piece = piece;
+  ++busy_;
+  return true;
+}
+
+// The first batch that has samples left, before a new one is begun. Threads that sleep here have found
+// neither: finish_layout(), next() and restart() wake them.
 bool Loader::Engine::claim(Piece& piece) {
   if (!failure_.ok() || is_restarting_) return false;
-  while (items_.empty() || items_.back()->claimed == items_.back()->plan.samples.size()) {
-    if (items_.size() >= options_.prefetch) return false;
+  for (const auto& item : items_) {
+    if (!item->is_claimable()) continue;
+    piece = {item.get(), item->claimed, std::min(item->claimed + piece_, item->plan.count)};
+    item->claimed = piece.end;
+    return true;
+  }
+  while (items_.size() < options_.prefetch) {
     if (Status planned = plan_next(); !planned.ok()) {
       failure_ = std::move(planned);
       ready_.notify_all();
       return false;
     }
+    if (items_.back()->is_epoch_end()) continue;
+    piece = {items_.back().get(), 0, 0};
+    return true;
   }
-  Item& item = *items_.back();
-  piece = {&item, item.claimed, std::min(item.claimed + piece_, item.plan.samples.size())};
-  item.claimed = piece.end;
-  // Whoever sleeps because there was nothing to claim is woken by next() alone; what is left is for all.
-  if (item.claimed < item.plan.samples.size()) work_.notify_one();
-  return true;
+  return false;
 }
 
 Status Loader::Engine::plan_next() {
   auto item = std::make_unique<Item>();
   RETURN_IF_ERROR(schedule_.next(item->plan));
-  if (item->is_epoch_end()) {
-    ready_.notify_all();
-  } else {
-    RETURN_IF_ERROR(make_room(*item));
-  }
+  if (item->is_epoch_end()) ready_.notify_all();
   items_.push_back(std::move(item));
   return Status();
 }
 
-Status Loader::Engine::make_room(Item& item) const {
+Status Loader::Engine::lay_out(Item& item) const {
   item.memory = pool_->take();
   if (!item.memory) item.memory = std::make_unique<Batch::Memory>();
   Batch::Memory& memory = *item.memory;
-  const std::size_t count = item.plan.samples.size();
+  item.plan.samples = std::move(memory.samples);  // its room
+  item.plan.list_samples();
+  const std::size_t count = item.plan.count;
   memory.row_bytes = contents_.row_bytes();
   memory.element = contents_.element();
   memory.shape = contents_.shape();
   std::size_t size = memory.row_bytes * options_.batch;
   if (options_.content == Content::bytes) {
-    item.files.reserve(count);
-    memory.offsets.assign(1, 0);
-    for (const std::uint64_t sample : item.plan.samples) {
-      const Result<formats::Locator> file = contents_.file_of(sample);
-      // One that is missing or too long is refused when it is read.
-      item.files.push_back(file.ok() ? *file : formats::Locator{.length = kLargestFile + 1});
-      size += file.ok() ? file->length : 0;
-      memory.offsets.push_back(static_cast<std::int64_t>(size));
-    }
+    size = find_files(item.plan, memory);
+    // A little more than this batch needs: the next one is of about the same size.
+    if (size > memory.capacity) size += size / 8;
   }
   if (!memory.reserve(size))
     return unavailable("loader: no memory for a batch of {} samples ({})", count, ByteCount{size});
@@ -151,14 +177,38 @@ Status Loader::Engine::make_room(Item& item) const {
     memory.columns[i].kind = options_.fields[i].kind;
     memory.columns[i].resize(count);
   }
-  item.is_damaged.assign(count, 0);
   return Status();
+}
+
+// Where the samples' files lie, and where they go in the batch; how long they are together.
+std::size_t Loader::Engine::find_files(const BatchPlan& plan, Batch::Memory& memory) const {
+  memory.files.resize(plan.count);
+  memory.offsets.resize(plan.count + 1);
+  contents_.find_files(plan.samples, memory.files);
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    memory.offsets[i] = static_cast<std::int64_t>(size);
+    // One that is missing or too long is refused when it is read.
+    if (memory.files[i].length <= kLargestFile) size += memory.files[i].length;
+  }
+  memory.offsets[plan.count] = static_cast<std::int64_t>(size);
+  return size;
+}
+
+void Loader::Engine::finish_layout(Item& item, Status status) {
+  item.is_laid_out = status.ok();
+  if (!status.ok()) {
+    failure_ = std::move(status);
+    ready_.notify_all();
+  }
+  work_.notify_all();
 }
 
 void Loader::Engine::finish(const Piece& piece, Filled& filled) {
   Item& item = *piece.item;
   item.done += piece.end - piece.begin;
   for (UnitFault& fault : filled.faults) {
+    item.is_damaged.resize(item.plan.count);
     item.is_damaged[fault.place] = 1;
     if (fault.is_damage && options_.faults == Faults::skip) {
       item.faults.emplace_back(fault.place, std::move(fault.why));
@@ -173,7 +223,24 @@ void Loader::Engine::finish(const Piece& piece, Filled& filled) {
   stats_.check_s += filled.seconds[static_cast<std::size_t>(Stage::check)];
   stats_.decode_s += filled.seconds[static_cast<std::size_t>(Stage::decode)];
   stats_.transform_s += filled.seconds[static_cast<std::size_t>(Stage::transform)];
-  if (item.is_ready() && !items_.empty() && items_.front().get() == &item) ready_.notify_all();
+}
+
+// All samples are there: leaves out those that are damaged, and mixes what is left. By the thread that filled
+// the last piece; no other uses the item until it is complete.
+void Loader::Engine::complete(Item& item) const {
+  if (!item.error.ok()) return;
+  Batch::Memory& memory = *item.memory;
+  memory.samples = std::move(item.plan.samples);
+  memory.epoch = item.plan.epoch;
+  memory.after = item.plan.after;
+  std::sort(item.faults.begin(), item.faults.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [i, error] : item.faults)
+    item.skipped.push_back({memory.samples[i], item.plan.epoch, std::string(error.message())});
+  if (!item.faults.empty()) memory.leave_out(item.is_damaged);
+  if (mixer_) {
+    mixer_->mix({options_.seed, static_cast<std::uint64_t>(item.plan.epoch.value), item.plan.begin}, memory);
+  }
 }
 
 Status Loader::Engine::await_front(Deadline deadline) {
@@ -207,19 +274,17 @@ Status Loader::Engine::describe_wait() const {
                  contents_.name(front->plan.samples[*first]));
 }
 
-// Lists what is damaged, and leaves it out of the batch; an error when that is too much.
-Status Loader::Engine::leave_out_damaged(Item& item) {
-  if (item.faults.empty()) return Status();
-  std::sort(item.faults.begin(), item.faults.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [i, error] : item.faults) {
-    if (skipped_.size() < kMostListed)
-      skipped_.push_back({item.memory->samples[i], item.plan.epoch, std::string(error.message())});
+// Lists what is damaged; an error when that is too much.
+Status Loader::Engine::list_skipped(Item& item) {
+  if (item.skipped.empty()) return Status();
+  skipped_count_ += item.skipped.size();
+  const std::string last = item.skipped.back().why;
+  for (SkippedSample& skipped : item.skipped) {
+    if (skipped_.size() < kMostListed) skipped_.push_back(std::move(skipped));
   }
-  skipped_count_ += item.memory->leave_out(item.is_damaged);
   if (skipped_count_ <= options_.most_faults) return Status();
   return corrupt("loader: {} damaged samples, more than the {} that may be skipped; the last one: {}",
-                 skipped_count_, options_.most_faults, item.faults.back().second.message());
+                 skipped_count_, options_.most_faults, last);
 }
 
 Result<std::optional<Batch>> Loader::Engine::next(Deadline deadline) {
@@ -239,10 +304,7 @@ Result<std::optional<Batch>> Loader::Engine::next(Deadline deadline) {
     state_ = item->plan.after;
     return std::optional<Batch>();
   }
-  item->memory->samples = std::move(item->plan.samples);
-  item->memory->epoch = item->plan.epoch;
-  item->memory->after = item->plan.after;
-  Status too_many = leave_out_damaged(*item);
+  Status too_many = list_skipped(*item);
   MutexLock lock(mutex_);
   if (!too_many.ok()) {
     failure_ = std::move(too_many);

@@ -55,7 +55,9 @@ Result<std::unique_ptr<Loader>> Loader::open(const formats::ShardSource& source,
                    rounded({contents.row_bytes()}), rounded({kLargestBatch}));
   }
   OK_OR_RETURN(schedule, Schedule::create(order_of(contents, options), options, resume));
-  auto engine = std::make_unique<Engine>(source, options, std::move(schedule), std::move(contents));
+  OK_OR_RETURN(mixer, BatchMixer::create(source, contents, options));
+  auto engine =
+      std::make_unique<Engine>(source, options, std::move(schedule), std::move(contents), std::move(mixer));
   engine->start();
   return std::unique_ptr<Loader>(new Loader(std::move(engine)));
 }

@@ -65,6 +65,8 @@ class SampleReader {
   Filled fill(const PieceJob& job, const StopToken& stop);
 
  private:
+  Filled copy_files(const PieceJob& job, const StopToken& stop);
+  Status copy_file(const PieceJob& job, std::size_t place);
   void plan_parts(const PieceJob& job, Filled& filled);
   bool take_cached(const PieceJob& job, std::size_t place, Filled& filled);
   Status take(const Part& part, std::size_t place, const PieceJob& job);
@@ -85,6 +87,7 @@ class SampleReader {
   Image image_;
   std::vector<Part> parts_;
   std::vector<formats::Locator> files_;  // of parts_
+  std::vector<std::byte> alone_;         // a file that is not in memory yet
   std::uint64_t read_ = 0;
 };
 

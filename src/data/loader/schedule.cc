@@ -38,12 +38,18 @@ Schedule::Schedule(OrderOptions order, const LoaderOptions& options, const Order
       batch_(options.batch),
       start_(start) {}
 
+void BatchPlan::list_samples() {
+  samples.resize(count);
+  order->list(begin, step, samples);
+  order = nullptr;
+}
+
 Status Schedule::begin_epoch(std::uint64_t epoch, std::uint64_t position) {
   OK_OR_RETURN(share, RankShare::create(start_.samples, position, rank_));
   if (!order_ || (order_options_.shuffle != Shuffle::none && epoch != epoch_)) {
     order_.reset();  // before the new one: it may be large
     OK_OR_RETURN(order, EpochOrder::create(order_options_, Epoch{static_cast<std::int64_t>(epoch)}));
-    order_ = std::move(order);
+    order_ = std::make_shared<const EpochOrder>(std::move(order));
   }
   share_ = share;
   epoch_ = epoch;
@@ -52,7 +58,8 @@ Status Schedule::begin_epoch(std::uint64_t epoch, std::uint64_t position) {
 }
 
 Status Schedule::next(BatchPlan& plan) {
-  plan.samples.clear();
+  plan.count = 0;
+  plan.order = nullptr;
   plan.epoch = Epoch{static_cast<std::int64_t>(epoch_)};
   plan.after = start_;
   const std::uint64_t left = share_->count() - taken_;
@@ -62,7 +69,10 @@ Status Schedule::next(BatchPlan& plan) {
     plan.after.position = 0;
     return begin_epoch(epoch_ + 1, 0);
   }
-  for (std::uint64_t i = 0; i < count; ++i) plan.samples.push_back(order_->at(share_->position(taken_ + i)));
+  plan.count = count;
+  plan.order = order_;
+  plan.begin = share_->position(taken_);
+  plan.step = share_->step();
   taken_ += count;
   plan.after.epoch = epoch_;
   plan.after.position = share_->position_after(taken_);

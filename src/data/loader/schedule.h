@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,9 +16,19 @@ namespace stoker::data {
 
 /// What a batch consists of; without samples it stands for the end of an epoch.
 struct BatchPlan {
+  /// Lists its samples: apart from planning, because it may be done by any thread at any time.
+  void list_samples();
+
   Epoch epoch;
-  std::vector<std::uint64_t> samples;
+  std::size_t count = 0;               ///< of samples
+  std::vector<std::uint64_t> samples;  ///< once they are listed
   OrderState after;
+
+  /// Where they are found. Shared with the schedule and the other batches of the epoch, until they are
+  /// listed.
+  std::shared_ptr<const EpochOrder> order;
+  std::uint64_t begin = 0;  ///< position
+  std::uint64_t step = 1;
 };
 
 /// The order that the options ask for over the units of `contents`.
@@ -32,7 +43,7 @@ class Schedule {
 
   /// Where the sequence starts.
   const OrderState& start() const { return start_; }
-  /// Writes the next batch into `plan`, or the end of the epoch.
+  /// Writes the next batch into `plan`, its samples not yet listed, or the end of the epoch.
   Status next(BatchPlan& plan);
   /// Batches of this rank from `position` of an epoch to its end.
   std::uint64_t batches_from(std::uint64_t position) const;
@@ -48,8 +59,8 @@ class Schedule {
   OrderState start_;
 
   std::uint64_t epoch_ = 0;
-  std::uint64_t taken_ = 0;  // of share_
-  std::optional<EpochOrder> order_;
+  std::uint64_t taken_ = 0;                  // of share_
+  std::shared_ptr<const EpochOrder> order_;  // shared with the plans of its epoch
   std::optional<RankShare> share_;
 };
 

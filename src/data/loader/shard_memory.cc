@@ -8,8 +8,6 @@
 namespace stoker::data {
 namespace {
 
-// Large enough that a disk streams, small enough that the first sample does not wait long.
-constexpr std::uint64_t kBlock = 1u << 20;
 // Samples of a block that are read alone where reads are quick. A block costs as much as some hundred of
 // them.
 constexpr std::uint8_t kPatience = 16;
@@ -73,8 +71,9 @@ void ShardMemory::expect(const formats::Locator& locator) const {
   if (locator.offset >= shard.size) return;
   const std::size_t block = locator.offset / kBlock;
   if (shard.blocks[block].load(std::memory_order_relaxed) != State::present) return;
-  // The processor goes on by itself once it sees lines in a row.
-  const std::uint64_t most = std::min({locator.length, shard.size - locator.offset, 4 * kCacheLine});
+  // All of a thumbnail. Of a larger file the processor fetches the rest by itself once it sees lines in a
+  // row.
+  const std::uint64_t most = std::min({locator.length, shard.size - locator.offset, 16 * kCacheLine});
   for (std::uint64_t i = 0; i < most; i += kCacheLine) __builtin_prefetch(shard.begin + locator.offset + i);
 }
 

@@ -18,9 +18,14 @@ enum class IndexExport {
   energon,  ///< <shard>.tar.idx and .nv-meta/
 };
 
-/// Writes them for a dataset; returns the files' names, sorted. Invalid for names that the target cannot
-/// hold.
-Result<std::vector<std::string>> export_index(const Path& folder, const formats::Manifest& manifest,
-                                              IndexExport what, Progress& progress);
+/// What an export made.
+struct IndexFiles {
+  std::vector<std::string> written;  ///< from the dataset's folder, sorted
+  std::vector<std::string> notes;    ///< what could not be written, and why
+};
+
+/// Writes them for a dataset. Invalid for names that the target cannot hold.
+Result<IndexFiles> export_index(const Path& folder, const formats::Manifest& manifest, IndexExport what,
+                                Progress& progress);
 
 }  // namespace stoker::data

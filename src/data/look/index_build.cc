@@ -34,6 +34,12 @@ struct Work {
 
 // Reads a shard once, front to back, and feeds hashes and CRCs.
 class ShardReading {
+  // A member, and which one of the shard's it is.
+  struct Numbered {
+    const ShardMember* member = nullptr;
+    std::size_t number = 0;
+  };
+
  public:
   ShardReading(const Path& folder, formats::BlockHash hash, Work& work)
       : path_(folder / work.file), hash_(hash), work_(work) {}
@@ -43,8 +49,12 @@ class ShardReading {
     OK_OR_RETURN(scan, scan_shard(path_));
     work_.scan = std::move(scan);
     for (const ShardSample& sample : work_.scan.samples) {
-      for (const ShardMember& member : sample.members) members_.push_back(&member);
+      for (const ShardMember& member : sample.members) members_.push_back({&member, members_.size()});
     }
+    // Those of a Parquet file lie column by column.
+    std::stable_sort(members_.begin(), members_.end(), [](const Numbered& a, const Numbered& b) {
+      return a.member->data_offset < b.member->data_offset;
+    });
     work_.crcs.assign(members_.size(), 0);
     OK_OR_RETURN(file, File::open_read(path_));
     std::vector<std::byte> buffer(formats::kHashBlock);
@@ -61,11 +71,12 @@ class ShardReading {
  private:
   void feed(std::uint64_t begin, std::span<const std::byte> block) {
     const std::uint64_t end = begin + block.size();
-    for (std::size_t i = next_; i < members_.size() && members_[i]->data_offset < end; ++i) {
-      const ShardMember& m = *members_[i];
+    for (std::size_t i = next_; i < members_.size() && members_[i].member->data_offset < end; ++i) {
+      const ShardMember& m = *members_[i].member;
+      std::uint32_t& crc = work_.crcs[members_[i].number];
       const std::uint64_t from = std::max(begin, m.data_offset);
       const std::uint64_t to = std::min(end, m.data_offset + m.bytes);
-      if (from < to) work_.crcs[i] = crc32c(block.subspan(from - begin, to - from), work_.crcs[i]);
+      if (from < to) crc = crc32c(block.subspan(from - begin, to - from), crc);
       if (m.data_offset + m.bytes <= end) next_ = i + 1;
     }
   }
@@ -73,7 +84,7 @@ class ShardReading {
   Status read_labels(const File& file) {
     for (const ShardSample& sample : work_.scan.samples) {
       std::optional<std::int64_t>& label = work_.labels.emplace_back(sample.label);
-      if (is_tfrecord(work_.file)) continue;
+      if (kind_of_shard(work_.file) != ContainerKind::tar) continue;
       for (const ShardMember& member : sample.members) {
         if (member.extension != "cls" && member.extension != "json") continue;
         if (member.bytes > kLabelLimit) continue;
@@ -97,7 +108,7 @@ class ShardReading {
   Path path_;
   formats::BlockHash hash_;
   Work& work_;
-  std::vector<const ShardMember*> members_;
+  std::vector<Numbered> members_;  // by their places
   std::size_t next_ = 0;
 };
 
@@ -133,15 +144,6 @@ Status read_all(const Path& folder, std::vector<Work>& shards, Reading how, Prog
     return cancelled("{}: stopped before all shards were read", printable(folder.string()));
   for (const Work& shard : shards) RETURN_IF_ERROR(shard.status);
   return {};
-}
-
-// "train-000000.tar" → "train"; "000000.tar" → "all".
-std::string split_of(std::string_view file) {
-  std::string_view stem = file.substr(0, file.rfind(".tar"));
-  while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.remove_suffix(1);
-  while (!stem.empty() && (stem.back() == '-' || stem.back() == '_' || stem.back() == '.'))
-    stem.remove_suffix(1);
-  return stem.empty() ? "all" : std::string(stem);
 }
 
 // Which members are labels and no components: `cls` always, `json` where our pack put the label.
@@ -219,9 +221,17 @@ Result<std::vector<Work>> find_shards(const Path& folder) {
   OK_OR_RETURN(names, list_directory(folder));
   std::vector<Work> shards;
   for (const std::string& file : names) {
-    if (file.ends_with(".tar") && !file.starts_with('.')) shards.push_back({.file = file});
+    if (is_shard(file) && !file.starts_with('.')) shards.push_back({.file = file});
   }
-  if (shards.empty()) return invalid("{}: no shards (*.tar) in it", name);
+  if (shards.empty())
+    return invalid("{}: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet) in it", name);
+  for (const Work& shard : shards) {
+    const ContainerKind first = kind_of_shard(shards[0].file);
+    const ContainerKind other = kind_of_shard(shard.file);
+    if (other == first) continue;
+    return invalid("{}: a dataset is of one kind: {} is {}, {} is {}", name, printable(shards[0].file),
+                   to_text(first), printable(shard.file), to_text(other));
+  }
   return shards;
 }
 
@@ -245,7 +255,7 @@ Result<IndexBuild> build_index(const Path& folder, int threads, Progress& progre
   IndexBuild built;
   formats::Manifest& manifest = built.manifest;
   std::map<std::string, std::vector<const Work*>> splits;
-  for (const Work& shard : shards) splits[split_of(shard.file)].push_back(&shard);
+  for (const Work& shard : shards) splits[split_of_shard(shard.file)].push_back(&shard);
   std::vector<std::string> sections;
   for (const auto& [name, works] : splits) {
     formats::SplitInfo& split = manifest.splits.emplace_back();
@@ -261,6 +271,7 @@ Result<IndexBuild> build_index(const Path& folder, int threads, Progress& progre
       }
     }
   }
+  manifest.schema.container = to_text(kind_of_shard(shards[0].file));
   manifest.schema.has_labels = has_labels;
   for (const std::string& name : components)
     manifest.schema.components.push_back({.name = name, .is_image = is_image_extension(name)});

@@ -356,14 +356,15 @@ class Linter {
     census.disk_free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
     census.disk_files = info.f_files;
     census.disk_files_free = info.f_favail;
-    const auto is_full = [](std::uint64_t all, std::uint64_t free) {
-      return all > 0 && free * 100 < all * (100 - kFullPercent);
+    // As df counts: what is kept back for root or beyond a quota belongs to neither side.
+    const auto is_full = [](std::uint64_t used, std::uint64_t free) {
+      return used > 0 && used * (100 - kFullPercent) > free * kFullPercent;
     };
-    if (is_full(census.disk_bytes, census.disk_free))
+    if (is_full((info.f_blocks - info.f_bfree) * info.f_frsize, census.disk_free))
       find("disk-full", Level::advice,
            format("{} of {} are free there", rounded({census.disk_free}), rounded({census.disk_bytes})), {},
            "pack to another filesystem");
-    if (is_full(census.disk_files, census.disk_files_free))
+    if (is_full(info.f_files - info.f_ffree, census.disk_files_free))
       find("inodes-full", Level::advice,
            format("{} of {} inodes are free there", grouped(census.disk_files_free),
                   grouped(census.disk_files)),

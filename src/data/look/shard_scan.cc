@@ -1,7 +1,11 @@
 #include "data/look/shard_scan.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "data/look/foreign_example.h"
+#include "data/look/parquet_scan.h"
+#include "format/expanded_file.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
 
@@ -45,7 +49,10 @@ Result<ShardScan> scan_tar(const formats::ReadAt& read, std::uint64_t size, cons
                (member->size + formats::kTarBlock - 1) / formats::kTarBlock * formats::kTarBlock;
     std::string_view key;
     std::string_view extension;
-    if (member->kind != formats::TarKind::file || !take_apart(member->name, &key, &extension)) continue;
+    if (member->kind != formats::TarKind::file || !take_apart(member->name, &key, &extension)) {
+      if (member->kind != formats::TarKind::directory) ++scan.not_taken["members that are no sample's files"];
+      continue;
+    }
     if (!member->unsafe.empty()) {
       return invalid("{}: member '{}': {}", subject, printable(member->name.substr(0, 80)), member->unsafe);
     }
@@ -66,21 +73,36 @@ Result<ShardScan> scan_tar(const formats::ReadAt& read, std::uint64_t size, cons
   return scan;
 }
 
-Result<ShardScan> scan_records(const formats::ReadAt& read, std::uint64_t size, const std::string& subject) {
+Status check_extensions(std::string_view subject, ShardSample& sample) {
+  std::vector<ShardMember> members = std::exchange(sample.members, {});
+  for (ShardMember& member : members) RETURN_IF_ERROR(add_member(subject, std::move(member), sample));
+  return {};
+}
+
+// `stem` begins the keys of samples that have none.
+Result<ShardScan> scan_records(const formats::ReadAt& read, std::uint64_t size, const std::string& subject,
+                               const std::string& stem) {
   formats::TfRecordReader reader(read, size, subject);
   ShardScan scan;
   scan.end = size;
   for (;;) {
     OK_OR_RETURN(record, reader.next());
     if (!record) return scan;
-    if (record->key.empty() || record->files.empty()) {
-      return invalid("{}: byte {}: a record without '__key__' or without a file", subject, record->offset);
+    if (record->files.empty()) return invalid("{}: byte {}: a record without bytes", subject, record->offset);
+    if (record->key.empty()) {
+      OK_OR_RETURN(foreign, sample_of_example(*record, read, format("{}/{:08}", stem, scan.samples.size()),
+                                              scan.not_taken));
+      scan.samples.push_back(std::move(foreign));
+      RETURN_IF_ERROR(check_extensions(subject, scan.samples.back()));
+      continue;
     }
     ShardSample& sample = scan.samples.emplace_back();
     sample.key = record->key;
     sample.label = record->label;
     sample.offset = record->offset;
     sample.bytes = record->bytes;
+    for (const formats::RecordNumber& number : record->numbers) ++scan.not_taken[number.name];
+    for (const std::string& name : record->others) ++scan.not_taken[name];
     for (const formats::RecordFile& file : record->files) {
       RETURN_IF_ERROR(add_member(subject,
                                  {.name = format("{}.{}", record->key, file.name),
@@ -95,19 +117,128 @@ Result<ShardScan> scan_records(const formats::ReadAt& read, std::uint64_t size, 
 
 }  // namespace
 
-bool is_tfrecord(std::string_view file) { return file.ends_with(".tfrecord"); }
+namespace {
+
+// "x.tar" of "x.tar.gz", "x.tgz" and "x.tar.zst".
+std::string_view without_packing(std::string_view file) {
+  for (std::string_view ending : {".gz", ".zst"}) {
+    if (file.ends_with(ending)) return file.substr(0, file.size() - ending.size());
+  }
+  return file;
+}
+
+}  // namespace
+
+bool is_parquet(std::string_view file) { return file.ends_with(".parquet"); }
+
+bool is_shard(std::string_view file) {
+  const std::string_view plain = without_packing(file);
+  return plain.ends_with(".tar") || file.ends_with(".tgz") || is_tfrecord(file) || is_parquet(file);
+}
+
+ContainerKind kind_of_shard(std::string_view file) {
+  if (is_parquet(file)) return ContainerKind::parquet;
+  return is_tfrecord(file) ? ContainerKind::tfrecord : ContainerKind::tar;
+}
+
+bool is_tfrecord(std::string_view file) {
+  file = without_packing(file);
+  return file.ends_with(".tfrecord") || file.ends_with(".tfrecords") || !without_count(file).empty();
+}
+
+std::string_view without_count(std::string_view file) {
+  // "-00000-of-01024"
+  const std::size_t of = file.rfind("-of-");
+  if (of == std::string_view::npos) return {};
+  const auto is_number = [](std::string_view text) {
+    return text.size() >= 5 && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const std::size_t dash = file.substr(0, of).rfind('-');
+  if (dash == std::string_view::npos || dash == 0) return {};
+  const bool is_counted = is_number(file.substr(dash + 1, of - dash - 1)) && is_number(file.substr(of + 4));
+  return is_counted ? file.substr(0, dash) : std::string_view();
+}
+
+std::string split_of_shard(std::string_view file) {
+  file = without_packing(file);
+  if (is_parquet(file)) file.remove_suffix(std::string_view(".parquet").size());
+  if (const std::string_view counted = without_count(file); !counted.empty()) file = counted;
+  std::string_view stem =
+      file.substr(0, std::min({file.rfind(".tar"), file.rfind(".tgz"), file.rfind(".tfrecord")}));
+  while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.remove_suffix(1);
+  while (!stem.empty() && (stem.back() == '-' || stem.back() == '_' || stem.back() == '.'))
+    stem.remove_suffix(1);
+  return stem.empty() ? "all" : std::string(stem);
+}
+
+namespace {
+
+formats::ReadAt reader_of(const File& file) {
+  return [&file](std::uint64_t offset, std::span<std::byte> out) { return file.read_at(offset, out); };
+}
+
+// Of a file that can be read at any place.
+Result<ShardScan> scan_file(const File& file, const Path& path) {
+  OK_OR_RETURN(size, file.size());
+  const std::string subject = printable(path.string());
+  const std::string stem = printable(path.filename().string());
+  const formats::ReadAt read = reader_of(file);
+  Result<ShardScan> scan = ShardScan();
+  switch (kind_of_shard(path.filename().string())) {
+    case ContainerKind::tar:
+      scan = scan_tar(read, size, subject);
+      break;
+    case ContainerKind::tfrecord:
+      scan = scan_records(read, size, subject, stem);
+      break;
+    case ContainerKind::parquet:
+      OK_OR_RETURN(table, formats::ParquetFile::open(read, size, subject));
+      scan = scan_parquet(table, read, subject, stem);
+      if (scan.ok()) scan->end = size;
+      break;
+  }
+  if (scan.ok()) scan->bytes = size;
+  return scan;
+}
+
+}  // namespace
 
 Result<ShardScan> scan_shard(const Path& path) {
   OK_OR_RETURN(file, File::open_read(path));
-  OK_OR_RETURN(size, file.size());
-  const std::string subject = printable(path.string());
-  const formats::ReadAt read = [&file = file](std::uint64_t offset, std::span<std::byte> out) {
-    return file.read_at(offset, out);
-  };
-  Result<ShardScan> scan =
-      is_tfrecord(path.string()) ? scan_records(read, size, subject) : scan_tar(read, size, subject);
-  if (scan.ok()) scan->bytes = size;
-  return scan;
+  OK_OR_RETURN(packing, formats::packing_of(file));
+  if (packing == formats::Packing::none) return scan_file(file, path);
+  return invalid("{}: is compressed ({}): no sample of it can be read by itself", printable(path.string()),
+                 packing == formats::Packing::gzip ? "gzip" : "zstd")
+      .cure("stoker data convert {} OUT", shell_quote(path.parent_path().string()));
+}
+
+Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, Progress& progress) {
+  OK_OR_RETURN(opened, File::open_read(path));
+  OK_OR_RETURN(packing, formats::packing_of(opened));
+  UnpackedShard shard;
+  if (packing != formats::Packing::none) {
+    OK_OR_RETURN(file, formats::expanded(std::move(opened), {scratch, std::nullopt}, progress));
+    OK_OR_RETURN(scan, scan_file(file, path));
+    shard.scan = std::move(scan);
+    shard.file = std::move(file);
+    return shard;
+  }
+  Result<ShardScan> scan = scan_file(opened, path);
+  // Invalid: of Parquet that its values lie nowhere by themselves.
+  if (!scan.ok() && scan.status().code() == Code::invalid && is_parquet(path.filename().string())) {
+    const std::string subject = printable(path.string());
+    OK_OR_RETURN(size, opened.size());
+    OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(opened), size, subject));
+    OK_OR_RETURN(file, formats::nameless_file(scratch));
+    OK_OR_RETURN(unpacked,
+                 unpack_parquet(table, subject, printable(path.filename().string()), file, progress));
+    shard.scan = std::move(unpacked);
+    shard.file = std::move(file);
+    return shard;
+  }
+  if (!scan.ok()) return scan.status();
+  shard.scan = std::move(*scan);
+  return shard;
 }
 
 }  // namespace stoker::data

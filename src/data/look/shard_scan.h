@@ -1,16 +1,19 @@
 // The samples of a shard, whoever wrote it. In tar by WebDataset's rules: files side by side that share a
-// name up to its first dot. In TFRecord a sample is a record. Used to index foreign shards and to write other
-// readers' indexes. Thread-safe: no state.
+// name up to its first dot. In TFRecord a sample is a record, in Parquet a row. Used to index foreign shards
+// and to write other readers' indexes. Thread-safe: no state.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/file.h"
+#include "base/progress.h"
 #include "base/status.h"
+#include "data/pack/shard/container.h"
 
 namespace stoker::data {
 
@@ -24,20 +27,46 @@ struct ShardMember {
 
 struct ShardSample {
   std::string key;
-  std::optional<std::int64_t> label;  ///< that the container itself has (TFRecord)
+  std::optional<std::int64_t> label;  ///< that the container itself has (TFRecord, Parquet)
   std::uint64_t offset = 0;           ///< of its record (TFRecord)
   std::uint64_t bytes = 0;            ///< of its record (TFRecord)
   std::vector<ShardMember> members;
 };
 
+/// What there is and makes no file, label or key of a sample, by its name; and in how many samples.
+using NotTaken = std::map<std::string, std::uint64_t>;
+
 struct ShardScan {
   std::vector<ShardSample> samples;
+  NotTaken not_taken;
   std::uint64_t end = 0;    ///< behind the last member
   std::uint64_t bytes = 0;  ///< of the file
 };
 
-/// Whether a file is called as TFRecord shards are.
+/// Whether a file is called as TFRecord shards are: `.tfrecord`, or by its number of how many
+/// (`train-00000-of-01024`).
 bool is_tfrecord(std::string_view file);
+/// Whether it is called as Parquet files are: `.parquet`.
+bool is_parquet(std::string_view file);
+/// Whether it is called as a shard of any kind: `.tar` or one of the above.
+bool is_shard(std::string_view file);
+/// What kind such a name is of.
+ContainerKind kind_of_shard(std::string_view file);
+/// "train" of "train-00000-of-01024"; empty for a name of another form.
+std::string_view without_count(std::string_view file);
+
+/// What the file's name has before its number: "train-000000.tar" and "train.tfrecord-00000-of-01024" →
+/// "train"; "000000.tar" → "all".
+std::string split_of_shard(std::string_view file);
+
+/// A shard that is packed as a whole, unpacked: places are in that file, which has no name.
+struct UnpackedShard {
+  ShardScan scan;
+  std::optional<File> file;  ///< none: the shard itself can be read at any place
+};
+/// What scan_shard() tells, of shards that nothing can be read from by itself too: gzip or zstd around a tar
+/// or TFRecord file, compressed Parquet. These are unpacked in the folder `scratch`.
+Result<UnpackedShard> scan_or_unpack(const Path& file, const Path& scratch, Progress& progress);
 
 /// Reads headers only; which container it is, its name says. Members that WebDataset skips (folders, links,
 /// names without a dot, `__..__`) are skipped. Invalid for a name that leaves the folder and for two files of

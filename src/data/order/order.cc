@@ -70,6 +70,21 @@ EpochOrder::EpochOrder(const OrderOptions& options, std::uint64_t epoch)
   }
 }
 
+void EpochOrder::list(std::uint64_t position, std::uint64_t step, std::span<std::uint64_t> out) const {
+  if (kind_ != Shuffle::every_epoch) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = at(position + i * step);
+    return;
+  }
+  // Without a division for each.
+  std::uint64_t place = position % samples_;
+  step %= samples_;
+  for (std::uint64_t& sample : out) {
+    sample = order_[place];
+    place += step;
+    if (place >= samples_) place -= samples_;
+  }
+}
+
 void EpochOrder::lay_out_shards(const OrderOptions& options) {
   std::vector<ShardPlace> shards;
   std::uint64_t first = 0;

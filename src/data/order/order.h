@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,8 @@ class EpochOrder {
     }
     return place;
   }
+  /// Those at `position`, `position + step`, `position + 2 step`, ...: what at() gives for each.
+  void list(std::uint64_t position, std::uint64_t step, std::span<std::uint64_t> out) const;
 
  private:
   // A run of shards, in the order of the epoch, whose samples are mixed.
@@ -142,6 +145,8 @@ class RankShare {
   std::uint64_t longest() const { return longest_; }
   /// The global position of this rank's i-th sample. REQUIRES: i < count().
   std::uint64_t position(std::uint64_t i) const { return begin_ + i * world_ + rank_; }
+  /// From one of this rank's positions to the next.
+  std::uint64_t step() const { return world_; }
   /// Whether the i-th sample is there only to make ranks even, and was taken before: the mask with which
   /// scores over padded batches stay exact. REQUIRES: i < count().
   bool is_padding(std::uint64_t i) const { return position(i) >= samples_; }

@@ -60,6 +60,20 @@ TEST(OrderProperty, every_kind_shows_every_sample_once) {
   }
 }
 
+TEST(OrderProperty, a_list_is_what_its_positions_give_one_by_one) {
+  std::mt19937 chance(12);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint64_t samples = 1 + chance() % 300;
+    const EpochOrder order = EpochOrder::create(random_options(chance, samples), Epoch{1}).value();
+    const std::uint64_t begin = chance() % (2 * samples);
+    const std::uint64_t step = 1 + chance() % (2 * samples);
+    Ids listed(chance() % 40), expected;
+    order.list(begin, step, listed);
+    for (std::size_t k = 0; k < listed.size(); ++k) expected.push_back(order.at(begin + k * step));
+    ASSERT_EQ(listed, expected) << samples << " from " << begin << " by " << step;
+  }
+}
+
 // Ranks and workers come and go: the world changes size up to four times within an epoch, each rank deals its
 // share to its workers in turn, and a reader puts the batches together again.
 TEST(OrderProperty, any_worlds_and_workers_go_on_with_the_same_order) {

@@ -12,7 +12,7 @@ constexpr std::uint32_t kLargeFrom = std::numeric_limits<std::uint32_t>::max() /
 
 constexpr std::uint32_t twist(std::uint32_t high, std::uint32_t low) {
   const std::uint32_t mixed = (high & 0x80000000u) | (low & 0x7fffffffu);
-  return (mixed >> 1) ^ ((low & 1u) ? 0x9908b0dfu : 0u);
+  return (mixed >> 1) ^ (0x9908b0dfu & -(low & 1u));
 }
 
 }  // namespace
@@ -24,22 +24,22 @@ TorchGenerator::TorchGenerator(std::uint64_t seed) {
   }
 }
 
+// Loops without a wrap in them, and all numbers at once: the compiler makes vectors of them.
 void TorchGenerator::refill() {
   constexpr std::size_t kShift = 397;
+  for (std::size_t i = 0; i < kSize - kShift; ++i)
+    state_[i] = state_[i + kShift] ^ twist(state_[i], state_[i + 1]);
+  for (std::size_t i = kSize - kShift; i < kSize - 1; ++i)
+    state_[i] = state_[i + kShift - kSize] ^ twist(state_[i], state_[i + 1]);
+  state_[kSize - 1] = state_[kShift - 1] ^ twist(state_[kSize - 1], state_[0]);
   for (std::size_t i = 0; i < kSize; ++i) {
-    state_[i] = state_[(i + kShift) % kSize] ^ twist(state_[i], state_[(i + 1) % kSize]);
+    std::uint32_t y = state_[i];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    drawn_[i] = y ^ y >> 18;
   }
   next_ = 0;
-}
-
-std::uint32_t TorchGenerator::random32() {
-  if (next_ == kSize) refill();
-  std::uint32_t y = state_[next_++];
-  y ^= y >> 11;
-  y ^= (y << 7) & 0x9d2c5680u;
-  y ^= (y << 15) & 0xefc60000u;
-  y ^= y >> 18;
-  return y;
 }
 
 std::uint64_t TorchGenerator::random64() {

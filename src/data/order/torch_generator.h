@@ -14,7 +14,10 @@ class TorchGenerator {
   /// Only the low 32 bits of the seed matter, as in PyTorch: seeds 0 and 2^32 give the same numbers.
   explicit TorchGenerator(std::uint64_t seed);
 
-  std::uint32_t random32();
+  std::uint32_t random32() {
+    if (next_ == kSize) refill();
+    return drawn_[next_++];
+  }
   /// Two draws, the first is the high half.
   std::uint64_t random64();
 
@@ -23,7 +26,8 @@ class TorchGenerator {
   void refill();
 
   std::array<std::uint32_t, kSize> state_;
-  std::size_t next_ = kSize;
+  std::array<std::uint32_t, kSize> drawn_;  // the numbers that this state gives
+  std::size_t next_ = kSize;                // of drawn_
 };
 
 /// torch.randperm(n, generator=generator): 0 to n - 1 in random order. Takes 4n bytes.

@@ -1,6 +1,7 @@
 #include "data/pack/pack.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <sched.h>
 #include <set>
@@ -88,6 +89,15 @@ Status check_places(const PackOptions& options) {
   return {};
 }
 
+// What there is of the folders above the output, the deepest: on the filesystem that has room for the
+// dataset.
+Path scratch_beside(const Path& out) {
+  std::error_code ignored;
+  Path folder = std::filesystem::absolute(out, ignored);
+  while (folder.has_relative_path() && !folder_exists(folder)) folder = folder.parent_path();
+  return folder;
+}
+
 // A source's own "<key>.json" would meet the label's.
 Status check_label_members(const Source& source) {
   for (const SourceFolder& folder : source.folders) {
@@ -111,14 +121,18 @@ void choose_container(const std::vector<SampleBytes>& splits, PackPlan& plan) {
   // Who wants label members has a reader of tars.
   const bool may_choose = wanted == ShardFormat::automatic && plan.options.labels == LabelMembers::index;
   const bool is_tfrecord = wanted == ShardFormat::tfrecord || (may_choose && is_tiny);
-  plan.container = is_tfrecord ? ContainerKind::tfrecord : ContainerKind::tar;
+  plan.container = wanted == ShardFormat::parquet ? ContainerKind::parquet
+                   : is_tfrecord                  ? ContainerKind::tfrecord
+                                                  : ContainerKind::tar;
+  if (plan.container == ContainerKind::parquet) plan.columns = columns_of(plan.source);
+  const bool is_tar = plan.container == ContainerKind::tar;
   constexpr std::uint64_t kWorthALine = 4u << 20;
   if (wanted == ShardFormat::tar && (!is_tiny || overhead < kWorthALine)) return;
   plan.why_container =
       format("as {}: {} headers and padding {} {} % to the files' {}", to_text(plan.container),
-             is_tfrecord ? "tar's" : "its", is_tfrecord ? "would add" : "add",
+             is_tar ? "its" : "tar's", is_tar ? "add" : "would add",
              overhead * 100 / std::max<std::uint64_t>(1, all.payload), rounded({all.payload}));
-  if (is_tiny && !is_tfrecord)
+  if (is_tiny && is_tar)
     plan.why_container += format(" (--format tfrecord: {} in all)", rounded({all.tfrecord}));
 }
 
@@ -163,7 +177,9 @@ Result<PackPlan> plan_pack(const PackOptions& options, Progress& progress) {
   RETURN_IF_ERROR(check_places(options));
   RETURN_IF_ERROR(Workspace::check_output(options.out));
   PackPlan plan{.options = options, .source = {}, .shards = {}, .sizing = {}, .outline = {}};
-  OK_OR_RETURN(source, list_source(options.source, progress));
+  SourceOptions listing = options.source;
+  if (listing.scratch.empty()) listing.scratch = scratch_beside(options.out);
+  OK_OR_RETURN(source, list_source(listing, progress));
   plan.source = std::move(source);
   const std::string name = printable(options.source.where);
   if (options.order == SampleOrder::stratified && plan.source.classes.empty() &&
@@ -173,6 +189,9 @@ Result<PackPlan> plan_pack(const PackOptions& options, Progress& progress) {
   if (options.labels == LabelMembers::json) RETURN_IF_ERROR(check_label_members(plan.source));
   if (options.labels == LabelMembers::json && options.format == ShardFormat::tfrecord) {
     return invalid("{}: a record has its label as the number 'cls' (--labels json, --format tfrecord)", name);
+  }
+  if (options.labels == LabelMembers::json && options.format == ShardFormat::parquet) {
+    return invalid("{}: a row has its label as the number 'cls' (--labels json, --format parquet)", name);
   }
   if (options.shrink.shorter_side) RETURN_IF_ERROR(check_single_images(plan.source));
   std::vector<SampleBytes> bytes(plan.source.splits.size());
@@ -238,22 +257,77 @@ class Crew {
   std::vector<ShardFacts>& facts() { return facts_; }
 
  private:
+  // A shard that a thread writes.
+  struct Lane {
+    std::size_t shard = 0;
+    std::unique_ptr<ShardWriting> writing;
+    bool has_work() const { return writing && !writing->lane().is_empty(); }
+  };
+
+  // Two shards in turns where each block gets a SHA-256 and there are enough of them for all threads: what
+  // both have written is hashed in step.
   void work() {
-    for (std::size_t at = next_++; at < mine_.size(); at = next_++) {
-      const std::size_t i = mine_[at];
-      const ShardSpec& spec = plan_.shards[i];
-      if (std::optional<ShardFacts> before = space_.finished(spec.file)) {
-        facts_[i] = std::move(*before);
-        ++kept_;
-        done_files_ += spec.files;
-      } else {
-        Result<ShardFacts> written =
-            space_.write(plan_, spec, [this](std::uint64_t bytes) { return file_done(bytes); });
-        if (!written.ok()) return fail(written.status());
-        facts_[i] = std::move(*written);
+    const bool in_step = plan_.options.hash == formats::BlockHash::sha256 &&
+                         mine_.size() >= 2 * static_cast<std::size_t>(plan_.options.threads);
+    std::array<Lane, 2> lanes;
+    const auto busy = std::span(lanes).first(in_step ? 2 : 1);
+    for (;;) {
+      for (Lane& lane : busy) {
+        if (Status status = advance(lane, in_step ? Hashing::later : Hashing::now); !status.ok()) {
+          for (const Lane& begun : busy) {
+            if (begun.writing) space_.drop_shard(plan_.shards[begun.shard]);
+          }
+          return fail(std::move(status));
+        }
       }
+      if (lanes[0].has_work() && lanes[1].has_work()) {
+        Sha256Lane::run_both(lanes[0].writing->lane(), lanes[1].writing->lane());
+      } else if (lanes[0].has_work()) {
+        lanes[0].writing->lane().run();
+      } else if (lanes[1].has_work()) {
+        lanes[1].writing->lane().run();
+      } else {
+        return;
+      }
+    }
+  }
+
+  // Writes samples, of the next shard when one is done, until there is something to hash or nothing is left.
+  Status advance(Lane& lane, Hashing hashing) {
+    while (!lane.has_work()) {
+      if (!lane.writing) RETURN_IF_ERROR(begin_next(lane, hashing));
+      if (!lane.writing) return {};
+      if (!lane.writing->is_complete()) {
+        RETURN_IF_ERROR(lane.writing->write_next());
+        continue;
+      }
+      OK_OR_RETURN(facts, space_.finish_shard(plan_.shards[lane.shard], *lane.writing));
+      facts_[lane.shard] = std::move(facts);
+      lane.writing.reset();
       ++finished_;
     }
+    return {};
+  }
+
+  // The next shard that is not there yet; none when all are taken.
+  Status begin_next(Lane& lane, Hashing hashing) {
+    for (std::size_t at = next_++; at < mine_.size(); at = next_++) {
+      lane.shard = mine_[at];
+      const ShardSpec& spec = plan_.shards[lane.shard];
+      if (std::optional<ShardFacts> before = space_.finished(spec.file)) {
+        facts_[lane.shard] = std::move(*before);
+        ++kept_;
+        ++finished_;
+        done_files_ += spec.files;
+        continue;
+      }
+      OK_OR_RETURN(
+          writing,
+          space_.begin_shard(plan_, spec, [this](std::uint64_t bytes) { return file_done(bytes); }, hashing));
+      lane.writing = std::move(writing);
+      return {};
+    }
+    return {};
   }
 
   bool file_done(std::uint64_t bytes) {

@@ -1,6 +1,7 @@
 #include "data/pack/shard_plan.h"
 
 #include <algorithm>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -101,6 +102,7 @@ void SampleBytes::add(const SampleBytes& other) {
   payload += other.payload;
   tar += other.tar;
   tfrecord += other.tfrecord;
+  parquet += other.parquet;
 }
 
 SampleBytes sample_bytes(const Source& source, const SourceSample& sample, LabelMembers labels) {
@@ -119,6 +121,7 @@ SampleBytes sample_bytes(const Source& source, const SourceSample& sample, Label
     }
     bytes.payload += file.bytes;
     bytes.tfrecord += kRecordFile + file.bytes;
+    bytes.parquet += file.bytes;
     if (folder + file.name.size() <= formats::kTarPlainName) {
       bytes.tar += formats::kTarBlock +
                    (file.bytes + formats::kTarBlock - 1) / formats::kTarBlock * formats::kTarBlock;
@@ -128,9 +131,26 @@ SampleBytes sample_bytes(const Source& source, const SourceSample& sample, Label
     }
   }
   bytes.tfrecord += kRecord + folder + source.file(sample, 0).name.size();
+  bytes.parquet += formats::kParquetRowBytes + folder + source.file(sample, 0).name.size();
   if (has_label && labels != LabelMembers::index)
     bytes.tar += formats::tar_member_bytes(source.key(sample) + ".json", 1);
   return bytes;
+}
+
+formats::ParquetShape columns_of(const Source& source) {
+  std::map<std::string, std::uint64_t> bytes;
+  for (const SourceFolder& folder : source.folders) {
+    for (const SourceFile& file : folder.files) bytes[extension_of(file.name)] += file.bytes;
+  }
+  if (source.has_label_files) bytes.erase("cls");
+  formats::ParquetShape shape;
+  shape.has_labels = source.has_labels();
+  for (const auto& [name, sum] : bytes) shape.files.push_back(name);
+  std::stable_partition(shape.files.begin(), shape.files.end(), is_picture);
+  for (std::size_t i = 0; i < shape.files.size(); ++i) {
+    if (bytes[shape.files[i]] > bytes[shape.files[shape.streamed]]) shape.streamed = i;
+  }
+  return shape;
 }
 
 namespace {

@@ -74,13 +74,20 @@ struct SampleBytes {
   std::uint64_t payload = 0;   ///< the files alone
   std::uint64_t tar = 0;       ///< with headers, padding and label members
   std::uint64_t tfrecord = 0;  ///< with the framing of records
+  std::uint64_t parquet = 0;   ///< with keys, labels and lengths
 
-  std::uint64_t in(ContainerKind kind) const { return kind == ContainerKind::tar ? tar : tfrecord; }
+  std::uint64_t in(ContainerKind kind) const {
+    return kind == ContainerKind::tar ? tar : kind == ContainerKind::tfrecord ? tfrecord : parquet;
+  }
   void add(const SampleBytes& other);
 };
 
 /// What one sample takes.
 SampleBytes sample_bytes(const Source& source, const SourceSample& sample, LabelMembers labels);
+
+/// The columns that the source's files make, in the order in which a sample's files stand: the picture itself
+/// first, then by name. The one with most bytes is streamed.
+formats::ParquetShape columns_of(const Source& source);
 
 /// The text of a sample's json member: "{"label":3,"class":"cat"}" without blanks.
 std::string label_json(const std::vector<std::string>& classes, std::int64_t label);

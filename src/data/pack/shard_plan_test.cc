@@ -100,8 +100,8 @@ TEST(Deal, keeps_its_order_for_good) {
 TEST(Deal, shuffles_otherwise_for_another_seed) {
   const auto order = [](std::uint64_t seed) {
     std::vector<std::uint32_t> firsts;
-    for (const SourceSample& sample : deal(source_of(50), 0, 1, {SampleOrder::shuffle, seed})[0].samples)
-      firsts.push_back(sample.first);
+    const auto shards = deal(source_of(50), 0, 1, {SampleOrder::shuffle, seed});
+    for (const SourceSample& sample : shards[0].samples) firsts.push_back(sample.first);
     return firsts;
   };
   EXPECT_EQ(order(1), order(1));

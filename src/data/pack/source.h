@@ -1,9 +1,10 @@
 // What is to be packed: splits, classes, samples, and files that cannot be taken by their name alone. Comes
-// from a folder, a list of paths, paths on standard input, or a tar or zip archive that is read where it
-// lies. Listing reads no file. Plain values but for the tree, whose reads are thread-safe.
+// from a folder, a list of paths, paths on standard input, a tar or zip archive, or from shards, which are
+// read where they lie. Listing reads no file. Plain values but for the tree, whose reads are thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +74,8 @@ struct Source {
   std::vector<SourceFolder> folders;
   std::vector<std::vector<SourceSample>> samples;  ///< per split, by folder and name
   std::vector<LeftOut> left_out;
+  /// What shards hold that makes no file, label or key, by its name; and in how many samples.
+  std::map<std::string, std::uint64_t> not_carried;
   std::uint64_t files = 0;  ///< all but hidden ones
   std::uint64_t bytes = 0;
   bool has_label_files = false;    ///< labels come from files "<basename>.cls"
@@ -91,6 +94,8 @@ std::string_view basename_of(std::string_view name);
 std::string extension_of(std::string_view name);
 /// Whether files of that extension are images: its last part is jpg, jpeg, png or webp.
 bool is_image_extension(std::string_view extension);
+/// Whether it is an image's by itself, as "png" is and "mask.png" is not.
+bool is_picture(std::string_view extension);
 
 /// A share of the samples that becomes a split.
 struct SplitShare {
@@ -99,14 +104,18 @@ struct SplitShare {
 };
 
 struct SourceOptions {
-  std::string
-      where;  ///< a folder, an archive, a list (.csv, .tsv, .parquet), or "-": paths on standard input
+  /// A folder, a dataset or other tools' shards, an archive, a list (.csv, .tsv, .parquet), or "-": paths on
+  /// standard input.
+  std::string where;
   SourceLayout layout = SourceLayout::images;
   std::vector<SplitShare> splits;  ///< empty: as the source has them
   std::uint64_t seed = 0;          ///< of the division into splits
   int threads = 1;
   double metadata_per_s = 0;  ///< at most so many files are looked at or opened in a second; 0: no limit
   int standard_input = 0;     ///< the descriptor that "-" reads
+  /// The folder in which is unpacked, into files without a name, what is compressed as a whole. Empty: that
+  /// of temporary files.
+  Path scratch;
 };
 
 /// Lists the source with up to `threads` threads. Errors: no such source, nothing to pack, a class without

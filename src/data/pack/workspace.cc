@@ -30,6 +30,7 @@ constexpr std::string_view kLockFile = "lock";  // a part's has its number behin
 constexpr std::string_view kPlanLockFile = "lock-plan";
 constexpr std::string_view kLeftOutFile = "left-out.csv";
 constexpr std::string_view kFragment = ".fragment";
+constexpr std::string_view kPart = ".part";  // until it is whole
 
 bool is_lock(std::string_view name) { return name.starts_with(kLockFile); }
 
@@ -201,19 +202,23 @@ std::optional<ShardFacts> Workspace::finished(std::string_view shard) const {
   return std::nullopt;
 }
 
-// Steps 2 and 3.
-Result<ShardFacts> Workspace::write(const PackPlan& plan, const ShardSpec& spec, const FileDone& done) const {
-  const Path part = pending(spec.file + ".part");
+// Step 2.
+Result<std::unique_ptr<ShardWriting>> Workspace::begin_shard(const PackPlan& plan, const ShardSpec& spec,
+                                                             FileDone done, Hashing hashing) const {
+  return ShardWriting::begin(plan, spec, pending(spec.file + std::string(kPart)), std::move(done), hashing);
+}
+
+// The end of 2, and 3.
+Result<ShardFacts> Workspace::finish_shard(const ShardSpec& spec, ShardWriting& writing) const {
+  OK_OR_RETURN(facts, writing.finish());
+  RETURN_IF_ERROR(rename_path(pending(spec.file + std::string(kPart)), pending(spec.file)));
   const Path fragment = pending(spec.file + std::string(kFragment));
-  Result<ShardFacts> facts = write_shard(plan, spec, part, done);
-  Status status = facts.status();
-  if (status.ok()) status = rename_path(part, pending(spec.file));
-  if (status.ok()) status = write_file(fragment, facts->encode(outline_->fingerprint), Durability::synced);
-  if (!status.ok()) {
-    ::unlink(part.c_str());
-    return status;
-  }
-  return facts;
+  RETURN_IF_ERROR(write_file(fragment, facts.encode(outline_->fingerprint), Durability::synced));
+  return std::move(facts);
+}
+
+void Workspace::drop_shard(const ShardSpec& spec) const {
+  ::unlink(pending(spec.file + std::string(kPart)).c_str());
 }
 
 // Steps 4 to 7.

@@ -37,8 +37,13 @@ class Workspace {
   /// What an earlier call left of this shard; nothing if it must be written.
   std::optional<ShardFacts> finished(std::string_view shard) const;
   const Outline& outline() const { return *outline_; }
-  /// Writes a shard and its fragment. On failure removes the incomplete file.
-  Result<ShardFacts> write(const PackPlan& plan, const ShardSpec& spec, const FileDone& done) const;
+  /// Begins a shard, which is not finished before finish_shard().
+  Result<std::unique_ptr<ShardWriting>> begin_shard(const PackPlan& plan, const ShardSpec& spec,
+                                                    FileDone done, Hashing hashing) const;
+  /// Ends the file and writes its fragment.
+  Result<ShardFacts> finish_shard(const ShardSpec& spec, ShardWriting& writing) const;
+  /// Removes the incomplete file of a shard that was begun.
+  void drop_shard(const ShardSpec& spec) const;
   /// Makes the dataset appear. After it has succeeded, nothing of the packing is left but the dataset.
   Status publish(const formats::Manifest& manifest, const std::string& index,
                  const std::string& left_out_csv) const;

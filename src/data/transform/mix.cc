@@ -12,6 +12,7 @@ namespace {
 
 // The numbers of a batch must not be those of the sample with the same number.
 constexpr std::uint64_t kOfBatches = 0x6D69785F6D69785Full;
+constexpr std::uint64_t kOfKinds = 0x6B696E645F6D6978ull;
 
 // Above 0 and below 1.
 double positive(Dice& dice) { return (dice.next() + 0.5) * 0x1p-32; }
@@ -82,6 +83,11 @@ void cut_mix(const Region& box, const BatchShape& shape, std::byte* batch) {
 
 }  // namespace
 
+const MixOptions& choose_mix(std::span<const MixOptions> kinds, const Occasion& occasion) {
+  Dice dice({occasion.seed ^ kOfKinds, occasion.epoch, occasion.sample});
+  return kinds[dice.below(static_cast<std::uint32_t>(kinds.size()))];
+}
+
 Result<Mix> draw_mix(const MixOptions& options, const Occasion& occasion, const BatchShape& shape) {
   if (!(options.alpha >= 0.05 && options.alpha <= 100)) {
     return invalid("{}: alpha {} is not between 0.05 and 100",
@@ -99,15 +105,18 @@ Result<Mix> draw_mix(const MixOptions& options, const Occasion& occasion, const 
   return mix;
 }
 
+Status can_mix(MixKind kind, const BatchShape& shape) {
+  if (kind == MixKind::cutmix || shape.element == DType::f32) return Status();
+  return invalid("mixup: batches of {} are not supported (F32 is)", to_text(shape.element));
+}
+
 Status apply_mix(MixKind kind, const Mix& mix, const BatchShape& shape, std::span<std::byte> batch) {
+  RETURN_IF_ERROR(can_mix(kind, shape));
   if (shape.samples < 2) return Status();
   const std::size_t values = std::size_t{3} * shape.width * shape.height;
   if (kind == MixKind::cutmix) {
     cut_mix(mix.box, shape, batch.data());
     return Status();
-  }
-  if (shape.element != DType::f32) {
-    return invalid("mixup: batches of {} are not supported (F32 is)", to_text(shape.element));
   }
   mix_up(mix.share, values, shape.samples, reinterpret_cast<float*>(batch.data()));
   return Status();

@@ -39,10 +39,14 @@ struct Mix {
   Region box;        ///< of cutmix; may be empty
 };
 
+/// Which of several kinds a batch is mixed in: each as likely as the others. REQUIRES: there is one.
+const MixOptions& choose_mix(std::span<const MixOptions> kinds, const Occasion& occasion);
 /// Draws share and box. `occasion.sample` is the number of the batch. Fails with Invalid when alpha is out of
 /// range.
 Result<Mix> draw_mix(const MixOptions& options, const Occasion& occasion, const BatchShape& shape);
-/// Mixes in place. Mixup fails with Invalid unless the elements are f32. REQUIRES: `batch` holds `shape`.
+/// Invalid for mixup, unless the elements are f32.
+Status can_mix(MixKind kind, const BatchShape& shape);
+/// Mixes in place. Fails as can_mix(). REQUIRES: `batch` holds `shape`.
 Status apply_mix(MixKind kind, const Mix& mix, const BatchShape& shape, std::span<std::byte> batch);
 
 }  // namespace stoker::data

@@ -71,6 +71,17 @@ TEST(Mix, share_is_beta_distributed_and_depends_on_the_occasion_alone) {
   EXPECT_NE(share({1, 2, 3}), share({1, 3, 3}));
 }
 
+TEST(Mix, kinds_are_equally_likely_and_depend_on_the_occasion_alone) {
+  const MixOptions kinds[] = {{MixKind::mixup, 0.2}, {MixKind::cutmix, 1}};
+  int mixups = 0;
+  for (std::uint64_t batch = 0; batch < 2000; ++batch) {
+    const MixOptions& kind = choose_mix(kinds, {7, 2, batch});
+    EXPECT_EQ(&kind, &choose_mix(kinds, {7, 2, batch}));
+    mixups += kind.kind == MixKind::mixup ? 1 : 0;
+  }
+  EXPECT_NEAR(mixups, 1000, 100);
+}
+
 TEST(Mix, box_covers_what_the_share_says) {
   const BatchShape shape{.samples = 2, .width = 50, .height = 30};
   for (std::uint64_t batch = 0; batch < 500; ++batch) {

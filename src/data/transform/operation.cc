@@ -47,7 +47,7 @@ struct ParameterText {
   std::string operator()(const Numbers& v) const {
     std::vector<std::string> parts;
     for (double number : v) parts.push_back(format("{}", number));
-    return "[" + join(parts, ", ") + "]";
+    return format("[{}]", join(parts, ", "));
   }
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "format/parquet/writer.h"
 #include "format/tar.h"
 
 namespace stoker::data {
@@ -19,9 +20,10 @@ namespace stoker::data {
 enum class ContainerKind {
   tar,       ///< any tool opens it; about 770 bytes of header and padding for each file
   tfrecord,  ///< TensorFlow, DALI and others read it; about 60 bytes for each file
+  parquet,   ///< tables: every data tool reads it; about 12 bytes for each sample
 };
 
-/// "tar", "tfrecord": also what shards' names end in.
+/// "tar", "tfrecord", "parquet": also what shards' names end in.
 std::string_view to_text(ContainerKind kind);
 
 /// Fills `out` from byte `offset` of a file.
@@ -50,15 +52,19 @@ struct PackedPlace {
 
 class Container {
  public:
-  /// Writes to `sink`, which must outlive it.
-  static std::unique_ptr<Container> make(ContainerKind kind, formats::ByteSink& sink);
+  /// Writes to `sink`, which must outlive it. `columns` are those of Parquet.
+  static std::unique_ptr<Container> make(ContainerKind kind, const formats::ParquetShape& columns,
+                                         formats::ByteSink& sink);
   virtual ~Container() = default;
 
-  /// Appends a sample; `places` gets one for each file.
+  /// Appends a sample; `places` gets one for each file, whose offset may be known only at the end.
   virtual Status add(std::string_view key, std::span<const PackedFile> files, const PackedLabel& label,
                      std::vector<PackedPlace>& places) = 0;
   /// Ends the file. Nothing may be added after it.
   virtual Status finish() = 0;
+  /// After finish(), where places had to wait for it: the offsets of all files in the order in which they
+  /// were added. Else nothing.
+  virtual std::span<const std::uint64_t> late_offsets() const { return {}; }
 };
 
 }  // namespace stoker::data

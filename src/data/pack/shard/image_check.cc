@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "data/decode/image.h"
+#include "data/transform/kernels/kernels.h"
 
 namespace stoker::data {
 
@@ -45,7 +46,9 @@ std::uint32_t png_crc(std::span<const std::byte> bytes) {
 
 // The position behind entropy-coded data: of the next marker that is neither a stuffed zero nor a restart.
 std::size_t end_of_scan(std::span<const std::byte> bytes, std::size_t i) {
+  const Kernels& kernels = best_kernels();
   while (i + 1 < bytes.size()) {
+    i = kernels.skip_scan(reinterpret_cast<const std::uint8_t*>(bytes.data()), i, bytes.size());
     const void* found = std::memchr(bytes.data() + i, 0xFF, bytes.size() - 1 - i);
     if (found == nullptr) return bytes.size();
     i = static_cast<std::size_t>(static_cast<const std::byte*>(found) - bytes.data());

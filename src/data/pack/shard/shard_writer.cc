@@ -29,6 +29,19 @@ struct Loaded {
   std::span<const std::byte> bytes() const { return content.bytes(); }
 };
 
+// A thread writes one shard after the other: the pages that files are read into are paid for once, but for
+// those of the largest files.
+std::vector<Loaded>& spare_files() {
+  thread_local std::vector<Loaded> files;
+  return files;
+}
+
+void keep_memory(std::vector<Loaded> files) {
+  constexpr std::size_t kMostKept = 16u << 20;
+  std::erase_if(files, [](const Loaded& loaded) { return loaded.content.capacity() > kMostKept; });
+  spare_files() = std::move(files);
+}
+
 formats::ImageStatistics statistics_of(const ImageVerdict& verdict, std::string_view extension) {
   const ImageInfo& info = verdict.info;
   const std::string_view last = extension.substr(extension.rfind('.') + 1);
@@ -51,25 +64,32 @@ formats::ImageStatistics statistics_of(const ImageVerdict& verdict, std::string_
           .channels = verdict.channels};
 }
 
-class Writer {
+class Writer final : public ShardWriting {
  public:
-  Writer(const PackPlan& plan, const ShardSpec& spec, BlockFile& file, const FileDone& done)
+  Writer(const PackPlan& plan, const ShardSpec& spec, BlockFile file, FileDone done)
       : plan_(plan),
         spec_(spec),
-        done_(done),
-        container_(Container::make(plan.container, file)),
-        section_(plan.source.has_labels() ? SectionBuilder::Labels::int64 : SectionBuilder::Labels::none) {}
+        done_(std::move(done)),
+        file_(std::move(file)),
+        container_(Container::make(plan.container, plan.columns, file_)),
+        section_(plan.source.has_labels() ? SectionBuilder::Labels::int64 : SectionBuilder::Labels::none),
+        loaded_(std::move(spare_files())) {}
+  ~Writer() override { keep_memory(std::move(loaded_)); }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
 
-  Status write_all() {
-    for (const SourceSample& sample : spec_.samples) RETURN_IF_ERROR(write_sample(sample));
-    return container_->finish();
-  }
+  bool is_complete() const override { return next_ == spec_.samples.size(); }
+  Status write_next() override { return write_sample(spec_.samples[next_++]); }
+  Sha256Lane& lane() override { return file_.lane(); }
 
-  ShardFacts facts(const BlockFile& file) {
+  Result<ShardFacts> finish() override {
+    RETURN_IF_ERROR(container_->finish());
+    RETURN_IF_ERROR(file_.finish());
+    section_.place(container_->late_offsets());
     ShardFacts facts;
-    facts.bytes = file.bytes();
+    facts.bytes = file_.bytes();
     facts.samples = section_.samples();
-    facts.blocks = file.blocks();
+    facts.blocks = file_.blocks();
     facts.images = images_;
     facts.left_out = std::move(left_out_);
     facts.section = section_.encode(facts.bytes, formats::shard_hash(facts.blocks));
@@ -122,6 +142,7 @@ class Writer {
         verdict = plan_.options.check == ImageCheck::decode ? decode_check(loaded.bytes())
                                                             : scan_image(loaded.bytes());
       }
+      if (!verdict.is_good && plan_.options.check == ImageCheck::carry) continue;
       if (verdict.is_good) shrink(loaded, verdict, images);
       if (verdict.is_good) rewrite(loaded, verdict);
       if (!verdict.is_good) {
@@ -183,9 +204,7 @@ class Writer {
 
   // The image by itself first, so that the first image of a sample is the picture and not its mask.
   void sort_members() {
-    const auto rank = [](const Loaded& loaded) {
-      return loaded.is_image && loaded.extension.find('.') == std::string::npos ? 0 : 1;
-    };
+    const auto rank = [](const Loaded& loaded) { return is_picture(loaded.extension) ? 0 : 1; };
     std::sort(loaded().begin(), loaded().end(), [&](const Loaded& a, const Loaded& b) {
       return rank(a) != rank(b) ? rank(a) < rank(b) : a.extension < b.extension;
     });
@@ -264,12 +283,14 @@ class Writer {
 
   const PackPlan& plan_;
   const ShardSpec& spec_;
-  const FileDone& done_;
+  FileDone done_;
+  BlockFile file_;
   std::unique_ptr<Container> container_;
   SectionBuilder section_;
   formats::ImageStatistics images_;
   std::vector<LeftOut> left_out_;
   std::vector<Loaded> loaded_;
+  std::size_t next_ = 0;   // of the samples
   std::size_t count_ = 0;  // how many of loaded_ the sample at hand has
   formats::SampleEntry entry_;
   std::vector<PackedFile> files_;
@@ -278,13 +299,11 @@ class Writer {
 
 }  // namespace
 
-Result<ShardFacts> write_shard(const PackPlan& plan, const ShardSpec& spec, const Path& path,
-                               const FileDone& done) {
-  OK_OR_RETURN(file, BlockFile::create(path, plan.options.hash));
-  Writer writer(plan, spec, file, done);
-  RETURN_IF_ERROR(writer.write_all());
-  RETURN_IF_ERROR(file.finish());
-  return writer.facts(file);
+Result<std::unique_ptr<ShardWriting>> ShardWriting::begin(const PackPlan& plan, const ShardSpec& spec,
+                                                          const Path& path, FileDone done, Hashing hashing) {
+  OK_OR_RETURN(file, BlockFile::create(path, plan.options.hash, hashing));
+  return std::unique_ptr<ShardWriting>(
+      std::make_unique<Writer>(plan, spec, std::move(file), std::move(done)));
 }
 
 }  // namespace stoker::data

@@ -1,15 +1,17 @@
 // Writes one shard: reads its source files, looks at images, leaves out what is broken, and gives the shard's
-// facts. One call belongs to one thread; calls for different shards run side by side.
+// facts. One shard belongs to one thread, which may write two in turns; others are written side by side.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/progress.h"
 #include "data/pack/pack.h"
+#include "data/pack/shard/block_file.h"
 
 namespace stoker::data {
 
@@ -32,8 +34,23 @@ struct ShardFacts {
 /// Told after each source file: its bytes. False: stop.
 using FileDone = std::function<bool(std::uint64_t bytes)>;
 
-/// Writes the shard to `path` and syncs it. On failure the file may exist, incomplete.
-Result<ShardFacts> write_shard(const PackPlan& plan, const ShardSpec& spec, const Path& path,
-                               const FileDone& done);
+/// A shard on its way, sample by sample.
+class ShardWriting {
+ public:
+  /// Creates or truncates the file. `plan` and `spec` must outlive the result. On a failure of this or any
+  /// later call the file may exist, incomplete.
+  static Result<std::unique_ptr<ShardWriting>> begin(const PackPlan& plan, const ShardSpec& spec,
+                                                     const Path& path, FileDone done, Hashing hashing);
+  virtual ~ShardWriting() = default;
+
+  /// Whether all samples are written.
+  virtual bool is_complete() const = 0;
+  /// The next sample. REQUIRES: not complete, and the lane is empty.
+  virtual Status write_next() = 0;
+  /// With Hashing::later: what is to be hashed before the next call.
+  virtual Sha256Lane& lane() = 0;
+  /// Ends and syncs the file. REQUIRES: complete.
+  virtual Result<ShardFacts> finish() = 0;
+};
 
 }  // namespace stoker::data

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "data/pack/source/tree.h"
+#include "format/expanded_file.h"
 #include "format/tar.h"
 #include "format/zip.h"
 
@@ -30,7 +31,7 @@ bool has_plain_parts(std::string_view name) {
 // What both kinds of archive share: their members as folders.
 class ArchiveTree : public SourceTree {
  public:
-  explicit ArchiveTree(File file) : file_(std::move(file)), name_(printable(file_.path().string())) {}
+  ArchiveTree(File file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
   Result<Listing> list(const std::string& folder) const override { return folders_.list(folder); }
   std::string shown(std::string_view path) const override {
     return path.empty() ? name_ : format("{}: {}", name_, printable(path));
@@ -138,7 +139,8 @@ class TarTree final : public ArchiveTree {
 
 class ZipTree final : public ArchiveTree {
  public:
-  ZipTree(File file, formats::ZipReader zip) : ArchiveTree(std::move(file)), zip_(std::move(zip)) {}
+  ZipTree(File file, std::string name, formats::ZipReader zip)
+      : ArchiveTree(std::move(file), std::move(name)), zip_(std::move(zip)) {}
 
   Status scan() {
     const std::vector<formats::ZipMember>& members = zip_.members();
@@ -178,20 +180,19 @@ Result<Archive> archive_kind(const Path& file) {
   const auto begin = std::span(head).first(std::min<std::uint64_t>(size, head.size()));
   RETURN_IF_ERROR(opened.read_at(0, begin));
   const std::string_view text(reinterpret_cast<const char*>(head.data()), begin.size());
+  if (text.starts_with("\x1F\x8B") || text.starts_with("\x28\xB5\x2F\xFD")) return Archive::packed;
   if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return Archive::zip;
   if (text.size() == head.size() && text.substr(257, 5) == "ustar") return Archive::tar;
-  for (std::string_view magic : {std::string_view("\x1F\x8B"), std::string_view("BZh"),
-                                 std::string_view("\xFD"
-                                                  "7zXZ"),
-                                 std::string_view("\x28\xB5\x2F\xFD")}) {
-    if (text.starts_with(magic)) return Archive::compressed;
-  }
+  if (text.starts_with("BZh") || text.starts_with("\xFD"
+                                                  "7zXZ"))
+    return Archive::compressed;
   return file.extension() == ".tar" ? Archive::tar : Archive::none;
 }
 
-Result<std::unique_ptr<SourceTree>> tar_tree(const Path& file, Progress& progress) {
-  OK_OR_RETURN(opened, File::open_read(file));
-  auto tree = std::make_unique<TarTree>(std::move(opened));
+Result<std::unique_ptr<SourceTree>> tar_tree(const Path& file, const Path& scratch, Progress& progress) {
+  OK_OR_RETURN(stored, File::open_read(file));
+  OK_OR_RETURN(opened, formats::expanded(std::move(stored), {scratch, std::nullopt}, progress));
+  auto tree = std::make_unique<TarTree>(std::move(opened), printable(file.string()));
   RETURN_IF_ERROR(tree->scan(progress));
   return std::unique_ptr<SourceTree>(std::move(tree));
 }
@@ -206,7 +207,7 @@ Result<std::unique_ptr<SourceTree>> zip_tree(const Path& file, Progress&) {
                formats::ZipReader::open(
                    [shared](std::uint64_t at, std::span<std::byte> out) { return shared->read_at(at, out); },
                    size, printable(file.string())));
-  auto tree = std::make_unique<ZipTree>(std::move(opened), std::move(zip));
+  auto tree = std::make_unique<ZipTree>(std::move(opened), printable(file.string()), std::move(zip));
   RETURN_IF_ERROR(tree->scan());
   return std::unique_ptr<SourceTree>(std::move(tree));
 }

@@ -26,6 +26,10 @@ bool is_image_extension(std::string_view extension) {
   return last == "jpg" || last == "jpeg" || last == "png" || last == "webp";
 }
 
+bool is_picture(std::string_view extension) {
+  return is_image_extension(extension) && extension.find('.') == std::string_view::npos;
+}
+
 std::string Source::key(const SourceSample& sample) const {
   return child(folders[sample.folder].member, basename_of(file(sample, 0).name));
 }
@@ -47,13 +51,18 @@ Result<std::string> read_all(int fd, std::string_view subject) {
   }
 }
 
+Path scratch_of(const SourceOptions& options) {
+  std::error_code ignored;
+  return options.scratch.empty() ? std::filesystem::temp_directory_path(ignored) : options.scratch;
+}
+
 Result<std::unique_ptr<SourceTree>> open_archive(Archive kind, const SourceOptions& options,
                                                  Progress& progress) {
-  if (kind == Archive::tar) return tar_tree(options.where, progress);
+  if (kind == Archive::tar || kind == Archive::packed)
+    return tar_tree(options.where, scratch_of(options), progress);
   if (kind == Archive::zip) return zip_tree(options.where, progress);
-  return invalid("{}: is compressed as a whole, so that nothing in it can be read by itself",
-                 printable(options.where))
-      .cure("unpack that layer first, as in: gzip -dk {}", shell_quote(options.where));
+  return invalid("{}: is compressed by bzip2 or xz; gzip and zstd are read", printable(options.where))
+      .cure("unpack that layer first, as in: xz -dk {}", shell_quote(options.where));
 }
 
 Result<Source> list_any(const SourceOptions& options, Progress& progress) {
@@ -66,6 +75,12 @@ Result<Source> list_any(const SourceOptions& options, Progress& progress) {
   }
   const std::string name = printable(options.where);
   if (!path_exists(options.where)) return not_found("{}: no such folder, archive or list", name);
+  OK_OR_RETURN(has_shards, is_source_of_shards(options));
+  if (has_shards) {
+    SourceOptions with_scratch = options;
+    with_scratch.scratch = scratch_of(options);
+    return list_from_shards(with_scratch, pace, progress);
+  }
   if (folder_exists(options.where)) {
     return list_by_folders(folder_tree(options.where, pace, &progress), options, progress);
   }

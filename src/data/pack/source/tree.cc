@@ -9,7 +9,8 @@ namespace stoker::data {
 
 std::span<std::byte> FileBytes::resize(std::size_t size) {
   if (size > capacity_) {
-    capacity_ = std::max(size, capacity_ * 2);
+    constexpr std::size_t kLeast = 256u << 10;  // most photographs: no growing from one to the next
+    capacity_ = std::max({size, capacity_ * 2, kLeast});
     memory_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
   }
   size_ = size;

@@ -25,6 +25,8 @@ class FileBytes {
   std::span<std::byte> resize(std::size_t size);
   void shrink(std::size_t size) { size_ = size; }
   std::span<const std::byte> bytes() const { return {memory_.get(), size_}; }
+  /// Bytes of memory that it keeps.
+  std::size_t capacity() const { return capacity_; }
   /// Takes over bytes that were made elsewhere.
   void assign(std::span<const std::byte> bytes);
 
@@ -91,14 +93,22 @@ class VirtualFolders {
 Result<std::unique_ptr<SourceTree>> paths_tree(std::string_view text, std::string_view subject,
                                                std::shared_ptr<Pace> pace, Progress& progress);
 
-/// Whether the file begins as a tar or zip archive does.
-enum class Archive { none, tar, zip, compressed };
+/// Whether the file begins as a tar or zip archive does, or as one that is packed as a whole: by gzip or
+/// zstd, or by what is not read.
+enum class Archive { none, tar, zip, packed, compressed };
 Result<Archive> archive_kind(const Path& file);
-Result<std::unique_ptr<SourceTree>> tar_tree(const Path& file, Progress& progress);
+/// A packed one is expanded first, in the folder `scratch`.
+Result<std::unique_ptr<SourceTree>> tar_tree(const Path& file, const Path& scratch, Progress& progress);
 Result<std::unique_ptr<SourceTree>> zip_tree(const Path& file, Progress& progress);
 
 /// A source whose samples, labels and splits a CSV, TSV or Parquet file names.
 Result<Source> list_from_table(const SourceOptions& options, std::shared_ptr<Pace> pace, Progress& progress);
+/// Whether the source is a dataset, a folder of other tools' shards (tar by WebDataset's rules, TFRecord,
+/// Parquet), or one file of records or rows. Such shards have no folders and no images beside them.
+Result<bool> is_source_of_shards(const SourceOptions& options);
+/// The samples, keys, labels and splits of such a source, all of them whatever `layout` says. REQUIRES:
+/// is_source_of_shards(), and a scratch folder.
+Result<Source> list_from_shards(const SourceOptions& options, std::shared_ptr<Pace> pace, Progress& progress);
 /// A source whose samples, labels and splits its folders give.
 Result<Source> list_by_folders(std::unique_ptr<SourceTree> tree, const SourceOptions& options,
                                const Progress& progress);

@@ -1,6 +1,6 @@
-// The inner loops of resizing and normalisation, once in plain C++ and once for each SIMD instruction set;
-// all give the same bits. Chosen when the program runs. Used by Resizer and SampleWriter. Thread-safe: no
-// state.
+// The inner loops of resizing, normalisation and looking through JPEGs, once in plain C++ and once for each
+// SIMD instruction set; all give the same bits. Chosen when the program runs. Used by Resizer, SampleWriter
+// and pack. Thread-safe: no state.
 #pragma once
 
 #include <array>
@@ -65,6 +65,10 @@ struct Kernels {
   /// Writes the first pixels as f32, bf16 or f16 and returns how many it wrote: all that fill its vectors.
   std::size_t (*write)(DType element, const std::uint8_t* rgb, const LevelFormula& formula,
                        const PixelRun& run);
+  /// Skips entropy-coded data of a JPEG: a position from `begin` on before which there is no marker, that is,
+  /// no 0xFF but those followed by 0 (data) or 0xD0 to 0xD7 (restarts). It may give up early; never past the
+  /// last byte before `end`.
+  std::size_t (*skip_scan)(const std::uint8_t* bytes, std::size_t begin, std::size_t end);
 };
 
 /// The fastest for this processor.

@@ -89,5 +89,31 @@ TEST(Kernels, those_with_fused_multiplication_serve_the_usual_normalisations) {
   }
 }
 
+TEST(Kernels, skip_no_marker_of_a_jpeg) {
+  std::mt19937 chance(3);
+  const auto is_marker = [](const std::vector<std::uint8_t>& bytes, std::size_t i) {
+    return bytes[i] == 0xFF && bytes[i + 1] != 0 && (bytes[i + 1] < 0xD0 || bytes[i + 1] > 0xD7);
+  };
+  for (int i = 0; i < 2000; ++i) {
+    // Many 0xFF, few of them markers.
+    std::vector<std::uint8_t> bytes(2 + chance() % 700);
+    for (std::size_t k = 0; k < bytes.size(); ++k) {
+      const bool follows = k > 0 && bytes[k - 1] == 0xFF;
+      bytes[k] = static_cast<std::uint8_t>(chance() % 4 == 0 ? 0xFF : chance());
+      if (follows && chance() % 200 != 0) bytes[k] = static_cast<std::uint8_t>(chance() % 2 ? 0 : 0xD3);
+    }
+    const std::size_t begin = chance() % (bytes.size() - 1);
+    std::size_t first = begin;
+    while (first + 1 < bytes.size() && !is_marker(bytes, first)) ++first;
+    for (const Kernels* kernels : runnable_kernels()) {
+      const std::size_t at = kernels->skip_scan(bytes.data(), begin, bytes.size());
+      EXPECT_GE(at, begin) << kernels->name;
+      EXPECT_LE(at, first) << kernels->name;
+      if (kernels == &plain_kernels()) continue;
+      EXPECT_GE(at + 64, std::min(first, bytes.size() - 1)) << kernels->name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stoker::data

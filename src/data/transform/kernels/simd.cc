@@ -248,10 +248,25 @@ std::size_t write(DType element, const std::uint8_t* rgb, const LevelFormula& fo
   }
 }
 
+std::size_t skip_scan(const std::uint8_t* bytes, std::size_t begin, std::size_t end) {
+  const hn::ScalableTag<std::uint8_t> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto all_ones = hn::Set(d, 0xFF);
+  std::size_t i = begin;
+  for (; i + lanes < end; i += lanes) {
+    const auto here = hn::LoadU(d, bytes + i);
+    const auto next = hn::LoadU(d, bytes + i + 1);
+    const auto is_restart = hn::Eq(hn::And(next, hn::Set(d, 0xF8)), hn::Set(d, 0xD0));
+    const auto is_data = hn::Or(is_restart, hn::Eq(next, hn::Zero(d)));
+    if (!hn::AllFalse(d, hn::AndNot(is_data, hn::Eq(here, all_ones)))) break;
+  }
+  return i;
+}
+
 }  // namespace
 
 const Kernels& kernels() {
-  static const Kernels all{hwy::TargetName(HWY_TARGET), across, down, write};
+  static const Kernels all{hwy::TargetName(HWY_TARGET), across, down, write, skip_scan};
   return all;
 }
 

@@ -1,4 +1,5 @@
-// Parquet files of any bytes: columns of as many values as there are rows, or an error, in bounded memory.
+// Parquet files of any bytes: columns of as many values or places as there are rows, or an error, in bounded
+// memory; and every place lies in the file.
 #include <cstring>
 
 #include "format/parquet/parquet.h"
@@ -17,6 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const std::string& name : file->names()) {
     const auto columns = file->read({&name, 1}, {.values = {1 << 20}});
     if (columns.ok()) CHECK((*columns)[0].values.size() == file->rows());
+    const auto places = file->places(name, {.values = {1 << 20}});
+    if (!places.ok()) continue;
+    CHECK(places->size() == file->rows());
+    for (const ParquetFile::Place& place : *places)
+      CHECK(place.offset <= size && place.bytes <= size - place.offset);
   }
   return 0;
 }

@@ -1,8 +1,10 @@
-// CsvReader on any text: rows of fields that lie in the text, or an error, and an end.
+// CsvReader on any text: rows of fields that lie in the text, or an error, and an end. And the table behind
+// `array.over`, whose tasks have to fit a job file's layers.
 #include <cstdint>
 #include <cstdlib>
 
 #include "data/pack/source/csv.h"
+#include "job/tasks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -20,6 +22,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const auto after = reader.next();
     if (!after.ok() || after->has_value()) std::abort();  // the end is the end
+  }
+  for (const char* suffix : {".csv", ".json", ".yaml"}) {
+    const auto tasks = stoker::job::parse_tasks("table", suffix, text);
+    if (!tasks.ok()) continue;
+    if (tasks->tasks.empty()) std::abort();
+    for (const stoker::job::ArrayTask& task : tasks->tasks) {
+      if (task.settings.size() != task.values.size()) std::abort();
+    }
   }
   return 0;
 }

@@ -1,0 +1,37 @@
+// What an interrupted packing left, as a disk may have damaged it: the plan and the facts of a shard are
+// refused, or read, written and read again they are the same. Behind a checksum that fits, too, which chance
+// would never find.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/hash.h"
+#include "data/pack/outline.h"
+#include "data/pack/shard/shard_writer.h"
+
+namespace {
+
+using stoker::data::Outline;
+using stoker::data::ShardFacts;
+
+void read_both(std::string_view text) {
+  if (const auto plan = Outline::decode(text, "fuzz"); plan.ok()) {
+    const std::string written = plan->encode();
+    const auto again = Outline::decode(written, "fuzz");
+    CHECK(again.ok() && again->encode() == written);
+  }
+  if (const auto facts = ShardFacts::decode(text, "plan", "fuzz"); facts.ok()) {
+    const std::string written = facts->encode("plan");
+    const auto again = ShardFacts::decode(written, "plan", "fuzz");
+    CHECK(again.ok() && again->encode("plan") == written && again->section == facts->section);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  read_both(text);
+  read_both(stoker::format("{:08x}\n{}", stoker::crc32c(text), text));
+  return 0;
+}

@@ -1,0 +1,100 @@
+#include "cli/data/pack_report.h"
+
+#include <algorithm>
+
+namespace stoker::cli {
+namespace {
+
+std::string plural(std::uint64_t count, std::string_view one, std::string_view many) {
+  return format("{} {}", grouped(count), count == 1 ? one : many);
+}
+
+std::string shards_text(const data::SplitSizing& sizing) {
+  return format("{} of {} ({})", plural(sizing.shards, "shard", "shards"),
+                rounded({sizing.bytes / sizing.shards}), sizing.reason);
+}
+
+void print_notes(const data::PackPlan& plan, Output& out) {
+  if (!plan.why_container.empty()) out.line("  {}", plan.why_container);
+  for (const auto& [name, samples] : plan.source.not_carried)
+    out.line("  not carried: {} ({})", name, plural(samples, "sample", "samples"));
+}
+
+}  // namespace
+
+void print_plan(const data::PackPlan& plan, std::string_view doing, Output& out) {
+  const data::Source& source = plan.source;
+  std::string what =
+      format("{} {}: {}", doing, printable(plan.outline.source), plural(source.files, "file", "files"));
+  if (!source.classes.empty()) what += format(" in {}", plural(source.classes.size(), "class", "classes"));
+  what += format(", {}", rounded({source.bytes}));
+  if (plan.sizing.size() == 1) {
+    out.line("{} → {}", what, shards_text(plan.sizing[0]));
+    print_notes(plan, out);
+    return;
+  }
+  out.line("{}", what);
+  std::size_t widest = 0;
+  for (const std::string& name : source.splits) widest = std::max(widest, name.size());
+  for (std::size_t i = 0; i < plan.sizing.size(); ++i) {
+    out.line("  {:<{}}  {} → {}", source.splits[i], widest, plural(plan.sizing[i].files, "file", "files"),
+             shards_text(plan.sizing[i]));
+  }
+  print_notes(plan, out);
+}
+
+void print_summary(const data::PackPlan& plan, const data::PackSummary& summary, Output& out) {
+  const formats::Manifest& manifest = summary.manifest;
+  const std::string name = printable(plan.options.out.string());
+  if (summary.was_restarted)
+    out.line("  an unfinished packing of other input or options was there: begun anew");
+  if (summary.shards_kept > 0) {
+    out.line("  {} of {} shards were done before", grouped(summary.shards_kept),
+             grouped(manifest.shard_count()));
+  }
+  out.line("{}: {}, {}, {}, version {}", name, plural(manifest.samples(), "sample", "samples"),
+           plural(manifest.shard_count(), "shard", "shards"), rounded({manifest.bytes()}),
+           manifest.short_version());
+  if (summary.left_out > 0) {
+    out.line("  {} left out: {} (list: {}/left-out.csv)", plural(summary.left_out, "file", "files"),
+             data::left_out_text(manifest.left_out), name);
+  }
+  if (manifest.images.encoded_anew > 0) {
+    out.line("  lossy: {} of {} images were encoded anew; their own pixels are only in the source",
+             grouped(manifest.images.encoded_anew), grouped(manifest.images.images));
+  }
+  if (manifest.images.progressive > 0) {
+    out.line("  progressive JPEGs: {}, decoded about 3x slower", grouped(manifest.images.progressive));
+  }
+}
+
+nlohmann::ordered_json describe(const data::PackPlan& plan, const data::PackSummary& summary) {
+  const formats::Manifest& manifest = summary.manifest;
+  nlohmann::ordered_json splits = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < manifest.splits.size(); ++i) {
+    const formats::SplitInfo& split = manifest.splits[i];
+    std::uint64_t bytes = 0;
+    for (const formats::ShardInfo& shard : split.shards) bytes += shard.bytes;
+    splits.push_back({{"name", split.name},
+                      {"samples", split.samples},
+                      {"shards", split.shards.size()},
+                      {"bytes", bytes},
+                      {"why_so_many_shards", plan.sizing[i].reason}});
+  }
+  return {{"dataset", printable(plan.options.out.string())},
+          {"version", manifest.version},
+          {"samples", manifest.samples()},
+          {"classes", manifest.schema.classes.size()},
+          {"shards", manifest.shard_count()},
+          {"bytes", manifest.bytes()},
+          {"format", manifest.schema.container},
+          {"why_this_format", plan.why_container},
+          {"splits", splits},
+          {"images_encoded_anew", manifest.images.encoded_anew},
+          {"files_left_out", summary.left_out},
+          {"left_out", manifest.left_out},
+          {"shards_done_before", summary.shards_kept},
+          {"not_carried", plan.source.not_carried}};
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,18 @@
+// What `stoker data pack` and `data convert` print of a plan and of what came out. Thread-safe: no state.
+#pragma once
+
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/output.h"
+#include "data/pack/pack.h"
+
+namespace stoker::cli {
+
+/// `doing` begins the first line: "packing".
+void print_plan(const data::PackPlan& plan, std::string_view doing, Output& out);
+void print_summary(const data::PackPlan& plan, const data::PackSummary& summary, Output& out);
+nlohmann::ordered_json describe(const data::PackPlan& plan, const data::PackSummary& summary);
+
+}  // namespace stoker::cli

@@ -1,0 +1,123 @@
+#include "data/look/foreign_example.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/encode.h"
+#include "base/text.h"
+#include "data/decode/decode.h"
+#include "data/pack/source.h"
+
+namespace stoker::data {
+
+namespace {
+
+constexpr std::size_t kMostKey = 1024;
+
+// How the scripts of TensorFlow's models, tensorflow_datasets and others call it; the first that is there.
+constexpr std::string_view kKeys[] = {
+    "image/filename", "filename", "file_name", "image/file_name", "image/source_id", "id", "key",
+    "image.path",     "path"};
+constexpr std::string_view kLabels[] = {"label", "image/class/label"};
+
+// "photos/cat.1.JPEG" as "photos/cat.1"; empty for what is no name of a file.
+std::string key_in(std::string_view text) {
+  if (!is_utf8(text) || printable(text) != text) return {};
+  const std::size_t slash = text.rfind('/');
+  const std::size_t dot = text.rfind('.');
+  const bool has_extension =
+      dot != std::string_view::npos && dot > 0 && (slash == std::string_view::npos || dot > slash + 1);
+  return std::string(has_extension ? text.substr(0, dot) : text);
+}
+
+// "image/class/text" as "image.class.text".
+std::string extension_in(std::string_view feature) {
+  std::string name = to_lower(feature);
+  for (char& c : name) {
+    const bool is_kept = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    if (!is_kept) c = c == '/' ? '.' : '_';
+  }
+  return name;
+}
+
+// The number that is the label, or null.
+const formats::RecordNumber* label_in(const formats::ExampleRecord& record) {
+  for (std::string_view name : kLabels) {
+    for (const formats::RecordNumber& number : record.numbers) {
+      if (number.name == name) return &number;
+    }
+  }
+  const formats::RecordNumber* only = nullptr;
+  for (const formats::RecordNumber& number : record.numbers) {
+    if (!number.name.ends_with("label")) continue;
+    if (only) return nullptr;
+    only = &number;
+  }
+  return only;
+}
+
+Result<std::string> key_of(const formats::ExampleRecord& record, const formats::ReadAt& read) {
+  for (std::string_view name : kKeys) {
+    for (const formats::RecordFile& file : record.files) {
+      if (file.name != name || file.bytes == 0 || file.bytes > kMostKey) continue;
+      std::string text(file.bytes, '\0');
+      RETURN_IF_ERROR(read(file.offset, std::as_writable_bytes(std::span(text))));
+      if (std::string key = key_in(text); !key.empty()) return key;
+    }
+  }
+  return std::string();
+}
+
+// "jpg", "png", "webp", or empty for what is no image.
+Result<std::string> image_extension(const formats::RecordFile& file, const formats::ReadAt& read) {
+  std::array<std::byte, 16> head{};
+  const auto bytes = std::span(head).first(std::min<std::uint64_t>(head.size(), file.bytes));
+  RETURN_IF_ERROR(read(file.offset, bytes));
+  const Result<ImageKind> kind = image_kind(bytes);
+  if (!kind.ok()) return std::string();
+  return std::string(*kind == ImageKind::jpeg ? "jpg" : *kind == ImageKind::png ? "png" : "webp");
+}
+
+}  // namespace
+
+Result<ShardSample> sample_of_example(const formats::ExampleRecord& record, const formats::ReadAt& read,
+                                      const std::string& fallback_key, NotTaken& not_taken) {
+  ShardSample sample;
+  OK_OR_RETURN(key, key_of(record, read));
+  sample.key = std::move(key);
+  if (sample.key.empty()) sample.key = fallback_key;
+  const formats::RecordNumber* label = record.label ? nullptr : label_in(record);
+  sample.label = record.label;
+  if (label) sample.label = label->value;
+  for (const formats::RecordNumber& number : record.numbers) {
+    if (&number != label) ++not_taken[number.name];
+  }
+  for (const std::string& name : record.others) ++not_taken[name];
+  sample.offset = record.offset;
+  sample.bytes = record.bytes;
+  std::vector<std::string> kinds;
+  for (const formats::RecordFile& file : record.files) {
+    OK_OR_RETURN(kind, image_extension(file, read));
+    kinds.push_back(std::move(kind));
+  }
+  const auto images = std::count_if(kinds.begin(), kinds.end(), [](auto& kind) { return !kind.empty(); });
+  for (std::size_t i = 0; i < record.files.size(); ++i) {
+    const formats::RecordFile& file = record.files[i];
+    std::string extension = extension_in(file.name);
+    if (images == 1 && !kinds[i].empty()) {
+      extension = kinds[i];
+    } else if (!kinds[i].empty()) {
+      extension += '.' + kinds[i];
+    } else if (is_image_extension(extension)) {
+      extension += ".bin";
+    }
+    sample.members.push_back({.name = format("{}.{}", sample.key, extension),
+                              .extension = std::move(extension),
+                              .header_offset = record.offset,
+                              .data_offset = file.offset,
+                              .bytes = file.bytes});
+  }
+  return sample;
+}
+
+}  // namespace stoker::data

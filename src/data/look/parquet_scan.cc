@@ -1,0 +1,196 @@
+#include "data/look/parquet_scan.h"
+
+#include <algorithm>
+
+#include "data/decode/decode.h"
+#include "data/look/foreign_example.h"
+
+namespace stoker::data {
+
+namespace {
+
+using formats::ParquetFile;
+using Places = std::vector<ParquetFile::Place>;
+
+constexpr std::string_view kKey = "__key__";
+constexpr std::string_view kLabel = "cls";
+constexpr std::uint64_t kKeyLimit = 4096;
+
+// The columns of one file: where bytes lie, and numbers in digits.
+struct Table {
+  std::vector<std::pair<std::string, Places>> bytes;
+  std::vector<formats::ParquetColumn> numbers;
+  std::vector<std::string> others;  // lists, and columns of what is neither bytes nor whole numbers
+  std::uint64_t rows = 0;
+};
+
+// All but the columns of bytes.
+Result<Table> begin_table(const ParquetFile& file) {
+  Table table;
+  table.rows = file.rows();
+  table.others = file.lists();
+  std::vector<std::string> numbers;
+  for (const std::string& name : file.names()) {
+    const ParquetFile::Kind kind = file.kind(name);
+    if (kind == ParquetFile::Kind::integers) numbers.push_back(name);
+    if (kind == ParquetFile::Kind::other) table.others.push_back(name);
+  }
+  OK_OR_RETURN(read, file.read(numbers));
+  table.numbers = std::move(read);
+  return table;
+}
+
+// One row as a record: the rules that make a sample of it are the same.
+formats::ExampleRecord record_of(const Table& table, std::uint64_t row) {
+  formats::ExampleRecord record;
+  for (const auto& [name, places] : table.bytes) {
+    const ParquetFile::Place& place = places[row];
+    if (place.is_there) record.files.push_back({.name = name, .offset = place.offset, .bytes = place.bytes});
+  }
+  for (const formats::ParquetColumn& column : table.numbers) {
+    std::int64_t value = 0;
+    if (!parse_number(column.values[row], &value)) continue;  // missing
+    if (column.name == kLabel) record.label = value;
+    if (column.name != kLabel) record.numbers.push_back({.name = column.name, .value = value});
+  }
+  return record;
+}
+
+// Of a row that has a key the columns are the sample's files under their own names.
+Result<ShardSample> own_sample(formats::ExampleRecord record, const formats::ReadAt& read,
+                               const std::string& subject) {
+  ShardSample sample;
+  sample.label = record.label;
+  for (formats::RecordFile& file : record.files) {
+    if (file.name != kKey) {
+      sample.members.push_back({.name = {},
+                                .extension = std::move(file.name),
+                                .header_offset = file.offset,
+                                .data_offset = file.offset,
+                                .bytes = file.bytes});
+      continue;
+    }
+    if (file.bytes > kKeyLimit) return corrupt("{}: a key over 4096 bytes", subject);
+    sample.key.resize(file.bytes);
+    RETURN_IF_ERROR(read(file.offset, std::as_writable_bytes(std::span(sample.key))));
+  }
+  for (ShardMember& member : sample.members) member.name = format("{}.{}", sample.key, member.extension);
+  return sample;
+}
+
+Status check_members(const ShardSample& sample, const std::string& subject) {
+  for (auto member = sample.members.begin(); member != sample.members.end(); ++member) {
+    const auto twin = std::find_if(member + 1, sample.members.end(),
+                                   [&](const ShardMember& m) { return m.extension == member->extension; });
+    if (twin != sample.members.end()) {
+      return invalid("{}: sample '{}' has two files '{}'", subject, printable(sample.key),
+                     printable(member->extension));
+    }
+  }
+  return {};
+}
+
+Result<ShardScan> samples_of(const Table& table, const formats::ReadAt& read, const std::string& subject,
+                             const std::string& stem) {
+  const bool is_own = std::any_of(table.bytes.begin(), table.bytes.end(),
+                                  [](const auto& column) { return column.first == kKey; });
+  ShardScan scan;
+  for (const std::string& name : table.others) scan.not_taken[name] = table.rows;
+  for (std::uint64_t row = 0; row < table.rows; ++row) {
+    formats::ExampleRecord record = record_of(table, row);
+    Result<ShardSample> sample =
+        is_own ? own_sample(std::move(record), read, subject)
+               : sample_of_example(record, read, format("{}/{:08}", stem, row), scan.not_taken);
+    if (!sample.ok()) return sample.status();
+    if (sample->members.empty()) return invalid("{}: row {}: without bytes", subject, row);
+    RETURN_IF_ERROR(check_members(*sample, subject));
+    scan.samples.push_back(std::move(*sample));
+  }
+  return scan;
+}
+
+// Writes values one behind the other.
+class Spool {
+ public:
+  explicit Spool(File& out) : out_(out) {}
+
+  Result<ParquetFile::Place> add(std::string_view value) {
+    constexpr std::size_t kGathered = 1u << 20;
+    const ParquetFile::Place place{.offset = at_, .bytes = value.size(), .is_there = !value.empty()};
+    at_ += value.size();
+    gathered_ += value;
+    if (gathered_.size() >= kGathered) RETURN_IF_ERROR(flush());
+    return place;
+  }
+  Status flush() {
+    RETURN_IF_ERROR(out_.write(gathered_));
+    gathered_.clear();
+    return {};
+  }
+  std::uint64_t bytes() const { return at_; }
+
+ private:
+  File& out_;
+  std::string gathered_;
+  std::uint64_t at_ = 0;
+};
+
+}  // namespace
+
+Result<ShardScan> scan_parquet(const ParquetFile& file, const formats::ReadAt& read,
+                               const std::string& subject, const std::string& stem) {
+  OK_OR_RETURN(table, begin_table(file));
+  for (const std::string& name : file.names()) {
+    if (file.kind(name) != ParquetFile::Kind::bytes) continue;
+    OK_OR_RETURN(places, file.places(name));
+    table.bytes.emplace_back(name, std::move(places));
+  }
+  return samples_of(table, read, subject, stem);
+}
+
+Result<ShardScan> unpack_parquet(const ParquetFile& file, const std::string& subject, const std::string& stem,
+                                 File& out, Progress& progress) {
+  OK_OR_RETURN(table, begin_table(file));
+  Spool spool(out);
+  for (const std::string& name : file.names()) {
+    if (file.kind(name) != ParquetFile::Kind::bytes) continue;
+    Places& places = table.bytes.emplace_back(name, Places()).second;
+    for (std::size_t group = 0; group < file.groups(); ++group) {
+      if (progress.stop_requested()) return cancelled("{}: interrupted while it was unpacked", subject);
+      OK_OR_RETURN(values, file.read_group(group, name));
+      for (const std::string& value : values) {
+        OK_OR_RETURN(place, spool.add(value));
+        places.push_back(place);
+      }
+    }
+    if (places.size() != table.rows) return corrupt("{}: its row groups do not add up", subject);
+  }
+  RETURN_IF_ERROR(spool.flush());
+  const formats::ReadAt read = [&out](std::uint64_t offset, std::span<std::byte> into) {
+    return out.read_at(offset, into);
+  };
+  OK_OR_RETURN(scan, samples_of(table, read, subject, stem));
+  scan.bytes = spool.bytes();
+  scan.end = spool.bytes();
+  return scan;
+}
+
+Result<bool> holds_samples(const Path& path) {
+  OK_OR_RETURN(opened, File::open_read(path));
+  OK_OR_RETURN(size, opened.size());
+  OK_OR_RETURN(file, ParquetFile::open(
+                         [&opened = opened](std::uint64_t at, std::span<std::byte> out) {
+                           return opened.read_at(at, out);
+                         },
+                         size, printable(path.string())));
+  for (const std::string& name : file.names()) {
+    if (name == kKey) return true;
+    if (file.groups() == 0 || file.kind(name) != ParquetFile::Kind::bytes) continue;
+    const auto values = file.read_group(0, name);
+    if (!values.ok() || values->empty()) continue;  // reading it as samples or as a list says why
+    if (image_kind(std::as_bytes(std::span(values->front()))).ok()) return true;
+  }
+  return false;
+}
+
+}  // namespace stoker::data

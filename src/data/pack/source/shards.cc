@@ -1,0 +1,317 @@
+// A dataset, or the shards of other tools, as a source: what an index or a scan of their headers tells stands
+// for the files of a folder.
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <map>
+#include <unordered_set>
+
+#include "base/encode.h"
+#include "base/thread.h"
+#include "data/look/parquet_scan.h"
+#include "data/look/shard_scan.h"
+#include "data/pack/source/shards_tree.h"
+#include "data/pack/source/tree.h"
+#include "format/shard_source.h"
+
+namespace stoker::data {
+
+namespace {
+
+constexpr std::uint64_t kRecordLimit = 1u << 30;  // a record is held whole
+
+// One file of a sample, as an index or a scan tells it.
+struct Member {
+  std::string_view extension;
+  std::uint64_t bytes = 0;
+  std::int64_t stamp = 0;  // in a SourceFile's `modified_ns`: another one is another file
+  ShardPlace place;
+};
+
+// A key as pack writes them: "./a/b.c" as "a/b_c". Nothing for one that leaves the folder, that readers would
+// pass over, or that is no text.
+std::optional<std::string> plain_key(std::string_view key) {
+  constexpr std::size_t kLongest = 4096;
+  while (key.starts_with("./")) key.remove_prefix(2);
+  if (key.empty() || key.size() > kLongest || !is_utf8(key)) return std::nullopt;
+  for (std::string_view part : split(key, '/')) {
+    if (part.empty() || part == "." || part == "..") return std::nullopt;
+  }
+  const std::string_view top = key.substr(0, key.find('/'));
+  if (top.size() >= 4 && top.starts_with("__") && top.ends_with("__")) return std::nullopt;
+  std::string plain(key);
+  std::replace(plain.begin() + static_cast<std::ptrdiff_t>(plain.rfind('/') + 1), plain.end(), '.', '_');
+  return plain;
+}
+
+// Makes a source of samples that come one by one.
+class Taker {
+ public:
+  Taker(Path folder, Proof proof, std::shared_ptr<Pace> pace)
+      : tree_(std::make_unique<ShardsTree>(std::move(folder), proof, std::move(pace))) {}
+
+  ShardsTree& tree() { return *tree_; }
+  Source& source() { return source_; }
+
+  std::uint32_t split(const std::string& name) {
+    const auto found = std::find(source_.splits.begin(), source_.splits.end(), name);
+    if (found != source_.splits.end()) return static_cast<std::uint32_t>(found - source_.splits.begin());
+    source_.splits.push_back(name);
+    source_.samples.emplace_back();
+    keys_.emplace_back();
+    return static_cast<std::uint32_t>(source_.splits.size() - 1);
+  }
+
+  /// `where` begins messages.
+  Status add(std::uint32_t split, std::string_view key, std::int64_t label, std::span<const Member> members,
+             std::string_view where) {
+    const std::optional<std::string> plain = plain_key(key);
+    if (!plain) return invalid("{}: sample '{}': cannot be packed under that key", where, printable(key));
+    if (*plain != key) ++source_.not_carried["keys as they are: dots become _, ./ goes"];
+    if (!keys_[split].insert(*plain).second)
+      return invalid("{}: sample '{}' is there twice", where, printable(*plain));
+    if (label > std::numeric_limits<std::int32_t>::max()) {
+      return invalid("{}: sample '{}': label {} is too large (at most 2147483647)", where, printable(*plain),
+                     label);
+    }
+    const std::size_t slash = plain->rfind('/');
+    const std::uint32_t number = folder(split, slash == std::string::npos ? "" : plain->substr(0, slash));
+    SourceFolder& folder = source_.folders[number];
+    const std::string_view base = std::string_view(*plain).substr(slash + 1);
+    source_.samples[split].push_back({.folder = number,
+                                      .first = static_cast<std::uint32_t>(folder.files.size()),
+                                      .files = static_cast<std::uint32_t>(members.size()),
+                                      .label = static_cast<std::int32_t>(std::max<std::int64_t>(-1, label))});
+    for (const Member& member : members) {
+      if (member.extension.empty() || member.extension.find('/') != std::string_view::npos ||
+          !is_utf8(member.extension)) {
+        return invalid("{}: sample '{}': '{}' is no extension", where, printable(*plain),
+                       printable(member.extension));
+      }
+      source_.has_label_files = source_.has_label_files || member.extension == "cls";
+      folder.files.push_back({.name = format("{}.{}", base, member.extension),
+                              .bytes = member.bytes,
+                              .modified_ns = member.stamp,
+                              .place = tree_->add_place(member.place)});
+      source_.bytes += member.bytes;
+      ++source_.files;
+    }
+    return {};
+  }
+
+  Result<Source> finish() {
+    if (source_.files == 0) return invalid("{}: no samples in its shards", tree_->shown(""));
+    source_.tree = std::move(tree_);
+    return std::move(source_);
+  }
+
+ private:
+  // Where messages and left-out.csv see it: below its split where there are several.
+  std::uint32_t folder(std::uint32_t split, const std::string& member) {
+    const auto [found, is_new] =
+        folders_.try_emplace({split, member}, static_cast<std::uint32_t>(source_.folders.size()));
+    if (is_new) {
+      const std::string& name = source_.splits[split];
+      source_.folders.push_back({.path = name == "all" ? member : child(name, member),
+                                 .member = member,
+                                 .split = split,
+                                 .label = -1,
+                                 .files = {}});
+    }
+    return found->second;
+  }
+
+  std::unique_ptr<ShardsTree> tree_;
+  Source source_;
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> folders_;
+  std::vector<std::unordered_set<std::string>> keys_;  // of each split
+};
+
+// The sample's key, or its shard and number where the index has no keys.
+std::string key_of(const formats::IndexSection& section, const formats::ShardInfo& shard,
+                   std::uint64_t sample) {
+  if (section.has_keys()) return std::string(section.key(sample));
+  return format("{}/{:08}", shard.file.substr(0, shard.file.find('.')), sample);
+}
+
+Status take_section(const formats::IndexSection& section, const formats::ShardInfo& shard,
+                    std::uint32_t split, Taker& taker) {
+  const std::string where = taker.tree().shown(shard.file);
+  const std::uint32_t number = taker.tree().add_shard(shard.file, shard.bytes, std::nullopt);
+  std::vector<Member> members;
+  for (std::uint64_t sample = 0; sample < section.samples(); ++sample) {
+    members.clear();
+    for (std::uint32_t i = 0; i < section.component_count(sample); ++i) {
+      const formats::Component file = section.component(sample, i);
+      members.push_back({.extension = section.names()[file.name],
+                         .bytes = file.length,
+                         .stamp = file.crc32c,
+                         .place = {.shard = number, .crc32c = file.crc32c, .offset = file.offset}});
+    }
+    const std::int64_t label = section.has_labels() ? section.label(sample) : -1;
+    RETURN_IF_ERROR(taker.add(split, key_of(section, shard, sample), label, members, where));
+  }
+  return {};
+}
+
+Result<Source> take_dataset(const Path& folder, std::shared_ptr<Pace> pace, const Progress& progress) {
+  OK_OR_RETURN(opened, formats::open_dataset(folder));
+  Taker taker(folder, Proof::file, std::move(pace));
+  const formats::Schema& schema = opened.manifest.schema;
+  std::size_t section = 0;
+  for (const formats::SplitInfo& split : opened.manifest.splits) {
+    const std::uint32_t number = taker.split(split.name);
+    for (const formats::ShardInfo& shard : split.shards) {
+      if (progress.stop_requested())
+        return cancelled("{}: stopped while it was listed", taker.tree().shown(""));
+      RETURN_IF_ERROR(take_section(opened.index.sections()[section++], shard, number, taker));
+    }
+  }
+  taker.source().classes = schema.classes;
+  taker.source().has_number_labels = schema.has_labels && schema.classes.empty();
+  return taker.finish();
+}
+
+// One shard of another tool.
+struct Foreign {
+  std::string file;
+  std::int64_t modified_ns = 0;
+  UnpackedShard shard;
+  Status status;
+};
+
+std::int64_t modified_ns(const Path& path) {
+  std::error_code ignored;
+  return std::filesystem::last_write_time(path, ignored).time_since_epoch().count();
+}
+
+Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOptions& options,
+                Progress& progress) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::uint64_t> done{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < shards.size() && !progress.stop_requested(); i = next++) {
+      shards[i].modified_ns = modified_ns(folder / shards[i].file);
+      Result<UnpackedShard> scan = scan_or_unpack(folder / shards[i].file, options.scratch, progress);
+      if (scan.ok()) shards[i].shard = std::move(*scan);
+      if (!scan.ok()) shards[i].status = scan.status();
+      progress.report({.done = ++done, .total = shards.size(), .unit = "shards listed", .bytes = {}});
+    }
+  };
+  {
+    std::vector<Thread> helpers;
+    for (int t = 1; t < options.threads && static_cast<std::size_t>(t) < shards.size(); ++t)
+      helpers.emplace_back([&](const StopToken&) { work(); });
+    work();
+  }
+  if (progress.stop_requested())
+    return cancelled("{}: stopped while it was listed", printable(folder.string()));
+  for (const Foreign& shard : shards) RETURN_IF_ERROR(shard.status);
+  return {};
+}
+
+Status take_foreign(Foreign& shard, Taker& taker) {
+  const std::string where = taker.tree().shown(shard.file);
+  const bool has_records = taker.tree().proof() == Proof::record;
+  const std::string name = split_of_shard(shard.file);
+  if (!is_utf8(name)) return invalid("{}: its split's name is not UTF-8", where);
+  const std::uint32_t split = taker.split(name);
+  const std::uint32_t number =
+      taker.tree().add_shard(shard.file, shard.shard.scan.bytes, std::move(shard.shard.file));
+  for (const auto& [name, samples] : shard.shard.scan.not_taken)
+    taker.source().not_carried[printable(name)] += samples;
+  std::vector<Member> members;
+  for (const ShardSample& sample : shard.shard.scan.samples) {
+    if (has_records && sample.bytes > kRecordLimit) {
+      return invalid("{}: sample '{}': a record of {} bytes (at most 1 GiB)", where, printable(sample.key),
+                     sample.bytes);
+    }
+    members.clear();
+    for (const ShardMember& member : sample.members) {
+      members.push_back({.extension = member.extension,
+                         .bytes = member.bytes,
+                         .stamp = shard.modified_ns,
+                         .place = {.shard = number,
+                                   .offset = member.data_offset,
+                                   .record_at = sample.offset,
+                                   .record_bytes = sample.bytes}});
+    }
+    const std::int64_t label = sample.label.value_or(-1);
+    taker.source().has_number_labels = taker.source().has_number_labels || label >= 0;
+    RETURN_IF_ERROR(taker.add(split, sample.key, label, members, where));
+  }
+  return {};
+}
+
+Result<std::vector<Foreign>> foreign_shards(const Path& where) {
+  std::vector<Foreign> shards;
+  if (!folder_exists(where)) {
+    shards.push_back({.file = where.filename().string()});
+    return shards;
+  }
+  OK_OR_RETURN(names, list_directory(where));
+  for (std::string& name : names) {
+    if (!name.starts_with('.') && is_shard(name)) shards.push_back({.file = std::move(name)});
+  }
+  for (const Foreign& shard : shards) {
+    if (kind_of_shard(shard.file) == kind_of_shard(shards[0].file)) continue;
+    return invalid("{}: its shards are of two kinds: {} and {}", printable(where.string()),
+                   printable(shards[0].file), printable(shard.file));
+  }
+  return shards;
+}
+
+Result<Source> take_foreign_shards(const SourceOptions& options, std::shared_ptr<Pace> pace,
+                                   Progress& progress) {
+  const Path where = options.where;
+  OK_OR_RETURN(shards, foreign_shards(where));
+  const Path folder = folder_exists(where) ? where : where.parent_path();
+  RETURN_IF_ERROR(scan_all(folder, shards, options, progress));
+  Taker taker(folder, is_tfrecord(shards[0].file) ? Proof::record : Proof::none, std::move(pace));
+  for (Foreign& shard : shards) {
+    RETURN_IF_ERROR(take_foreign(shard, taker));
+    shard.shard.scan = {};
+  }
+  return taker.finish();
+}
+
+// Whether a folder holds shards, beside files about them, and neither folders nor images. Stops at the first
+// of those.
+bool is_folder_of_shards(const Path& folder) {
+  std::error_code error;
+  std::error_code ignored;
+  bool has_shard = false;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with('.')) continue;
+    if (at->is_directory(ignored) || is_image_extension(extension_of(name))) return false;
+    has_shard = has_shard || is_shard(name);
+  }
+  return has_shard && !error;
+}
+
+// Or what will be one: an unfinished packing is refused as such.
+bool is_dataset(const Path& folder) {
+  const bool is_whole =
+      path_exists(folder / formats::kManifestFile) && path_exists(folder / formats::kIndexFile);
+  return is_whole || path_exists(folder / formats::kPendingFolder);
+}
+
+}  // namespace
+
+Result<bool> is_source_of_shards(const SourceOptions& options) {
+  const Path where = options.where;
+  const std::string name = where.filename().string();
+  if (!folder_exists(where)) return is_parquet(name) ? holds_samples(where) : Result<bool>(is_tfrecord(name));
+  if (is_dataset(where)) return true;
+  // With this layout a folder's files are what they are.
+  return options.layout != SourceLayout::files && is_folder_of_shards(where);
+}
+
+Result<Source> list_from_shards(const SourceOptions& options, std::shared_ptr<Pace> pace,
+                                Progress& progress) {
+  if (is_dataset(options.where)) return take_dataset(options.where, std::move(pace), progress);
+  return take_foreign_shards(options, std::move(pace), progress);
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,159 @@
+"""stoker data convert: a dataset's samples, in their order, in shards of another kind."""
+
+import gzip
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import packing
+import pyarrow
+import pytest
+from packing import jpeg
+from records import imagenet, record, write_records
+
+KINDS = ("tar", "tfrecord", "parquet")
+
+
+@pytest.fixture
+def dataset(stoker, tmp_path: Path) -> Path:
+    folder = packing.make_images(tmp_path / "images", {"cat": 30, "dog": 20})
+    (folder / "cat/0001.json").write_text('{"note": 1}')
+    stoker("data", "pack", folder, "first", "--shards", "3", "--split", "train=80%,val=20%", code=0)
+    return tmp_path / "first"
+
+
+def test_there_and_back_again_through_every_format_gives_the_same_bytes(stoker, dataset):
+    before = dataset
+    for step, kind in enumerate(("parquet", "tfrecord", "parquet", "tar")):
+        out = stoker.folder / f"step-{step}"
+        done = stoker("data", "convert", before, out, "--format", kind, "--shards", "3", code=0)
+        assert "  read back: every byte as written\n" in done.out and "not carried" not in done.out
+        before = out
+    assert packing.tree(before) == packing.tree(dataset)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_keep_their_numbers_for_any_number_of_shards(stoker, python, dataset, kind):
+    stoker("data", "convert", dataset, "out", "--format", kind, "--shards", "2", "-j", "2", code=0)
+    code = """
+import sys, stoker
+for name in sys.argv[1:]:
+    for split in ("train", "val"):
+        loader = stoker.Loader(name, batch_size=7, seed=3, split=split, transform=None, tensors="dlpack")
+        for batch in loader:
+            print(list(memoryview(batch["label"])), batch["key"], hash(bytes(memoryview(batch["data"]))))
+    print("--")
+"""
+    first, second, _ = python(code, dataset, "out", env={"PYTHONHASHSEED": "0"}).split("--\n")
+    assert first == second and first.count("\n") > 6
+
+
+def test_what_cannot_be_carried_is_said_before_anything_is_written(stoker):
+    write_records(stoker.folder / "tf", {"train-00000-of-00001": [imagenet(i) for i in range(12)]})
+    done = stoker("data", "convert", "tf", "out", "--format", "parquet", "--dry-run", "--json", code=0)
+    told = json.loads(done.out)
+    assert told["not_carried"] == {
+        "image/height": 12,
+        "image/object/bbox/label": 12,
+        "image/object/bbox/xmin": 12,
+        "image/width": 12,
+    }
+    assert told["splits"] == [{"name": "train", "samples": 12, "shards": 1}]
+    assert not (stoker.folder / "out").exists()
+    done = stoker("data", "convert", "tf", "out", "--format", "parquet", code=0)
+    assert "  not carried: image/object/bbox/xmin (12 samples)\n" in done.out
+
+
+def test_broken_images_are_carried_as_they_are(stoker):
+    shards = packing.indexed_files(stoker, stoker.folder, [("a.jpg", jpeg(1)), ("b.jpg", b"torn"), ("c.jpg", jpeg(2))])
+    stoker("data", "convert", shards, "out", "--format", "tar", code=0)
+    assert packing.members(stoker.folder / "out")["b.jpg"] == b"torn"
+
+
+def webdataset_tar(count: int) -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for i in range(count):
+            for name, content in ((f"{i:03}.jpg", jpeg(i)), (f"{i:03}.cls", str(i % 3).encode())):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    return data.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        ("train-000000.tar.gz", gzip.compress),
+        ("train-000000.tgz", gzip.compress),
+        ("train-000000.tar.zst", lambda data: pyarrow.compress(data, "zstd", asbytes=True)),
+    ],
+)
+def test_shards_that_are_packed_as_a_whole_are_read(stoker, name, pack):
+    (stoker.folder / "in").mkdir()
+    (stoker.folder / "in" / name).write_bytes(pack(webdataset_tar(10)))
+    refused = stoker("data", "index", "in", code=2)
+    assert "so that" in refused.err or "can be read by itself" in refused.err
+    done = stoker("data", "convert", "in", "out", "--format", "tar", "--labels", "cls", "--json", code=0)
+    assert json.loads(done.out)["splits"][0]["name"] == "train"
+    found = packing.members(stoker.folder / "out")
+    assert [found[f"{i:03}.jpg"] for i in range(10)] == [jpeg(i) for i in range(10)]
+    assert [found[f"{i:03}.cls"] for i in range(10)] == [str(i % 3).encode() for i in range(10)]
+
+
+@pytest.mark.parametrize("name", ["x.tfrecord", "x.tfrecord.gz", "x-00000-of-00001"])
+def test_packed_records_are_read_whatever_they_are_called(stoker, name):
+    (stoker.folder / "in").mkdir()
+    records = b"".join(record({"image": jpeg(i), "label": i}) for i in range(5))
+    (stoker.folder / "in" / name).write_bytes(gzip.compress(records))
+    stoker("data", "convert", "in", "out", "--format", "tar", "--labels", "cls", code=0)
+    found = packing.members(stoker.folder / "out")
+    assert sorted(content for file, content in found.items() if file.endswith(".jpg")) == sorted(map(jpeg, range(5)))
+
+
+def test_a_torn_packed_shard_is_named_and_nothing_is_left(stoker):
+    (stoker.folder / "in").mkdir()
+    packed = gzip.compress(webdataset_tar(10))
+    (stoker.folder / "in/a.tar.gz").write_bytes(packed[: len(packed) // 2])
+    refused = stoker("data", "convert", "in", "out", "--format", "tar", code=1)
+    assert refused.err == "in/a.tar.gz: ends inside gzip data\n"
+    assert sorted(path.name for path in stoker.folder.iterdir()) == ["in"]
+
+
+def test_a_packed_archive_of_images_is_packed_without_unpacking_it_by_hand(stoker, photos):
+    with tarfile.open(stoker.folder / "photos.tar.gz", "w:gz") as archive:
+        for path in sorted(photos.rglob("*.jpg")):
+            archive.add(path, path.relative_to(photos))
+    stoker("data", "pack", "photos.tar.gz", "packed", code=0)
+    stoker("data", "pack", photos, "plain", code=0)
+    assert packing.tree(stoker.folder / "packed") == packing.tree(stoker.folder / "plain")
+
+
+def test_the_same_command_again_finds_it_done(stoker, dataset):
+    stoker("data", "convert", dataset, "out", "--format", "tfrecord", code=0)
+    before = packing.tree(stoker.folder / "out")
+    refused = stoker("data", "convert", dataset, "out", "--format", "tfrecord", code=1)
+    assert refused.err.startswith("out: is not empty")
+    assert packing.tree(stoker.folder / "out") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("first", "out"), "data convert: --format: is needed (tar, tfrecord, parquet)"),
+        (
+            ("first", "out", "--format", "parqet"),
+            "data convert: --format: unknown value 'parqet'; did you mean 'parquet'?",
+        ),
+        (("images", "out", "--format", "tar"), "images: is neither a dataset nor shards (tar, TFRecord, Parquet)"),
+        (("first", "out", "--format", "tar", "--shards", "0"), "data convert: --shards: 0 is not between 1 and 999999"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused(stoker, dataset, arguments, message):
+    assert stoker("data", "convert", *arguments, code=2).err.startswith(message)
+
+
+def test_a_source_that_is_not_there_is_told(stoker):
+    refused = stoker("data", "convert", "none", "out", "--format", "tar", code=1)
+    assert refused.err == "none: no such dataset or shards\n"

@@ -1,0 +1,182 @@
+"""Datasets in Parquet: what pyarrow reads of ours, and what we read of pyarrow's."""
+
+import json
+from pathlib import Path
+
+import packing
+import pyarrow
+import pyarrow.parquet
+import pytest
+from packing import jpeg
+
+PACKED = ("--format", "parquet")
+
+
+@pytest.fixture
+def animals(tmp_path: Path) -> Path:
+    folder = packing.make_images(tmp_path / "animals", {"cat": 12, "dog": 8})
+    (folder / "cat/0001.json").write_text('{"note": 1}')
+    (folder / "cat/0001.mask.png").write_bytes(jpeg(5, kind="PNG"))
+    (folder / "dog/0003.txt").write_text("")
+    return folder
+
+
+def rows(dataset: Path) -> list[dict]:
+    found = []
+    for shard in sorted(dataset.glob("*.parquet")):
+        with pyarrow.parquet.ParquetFile(shard, page_checksum_verification=True) as file:
+            found += file.read().to_pylist()
+    return found
+
+
+def test_pyarrow_reads_the_files_their_keys_and_labels(stoker, animals):
+    stoker("data", "pack", animals, "packed", *PACKED, "--shards", "3", code=0)
+    found = {row["__key__"]: row for row in rows(stoker.folder / "packed")}
+    assert len(found) == 20
+    for label, name in enumerate(("cat", "dog")):
+        for path in (animals / name).glob("*.jpg"):
+            row = found[f"{name}/{path.stem}"]
+            assert (row["jpg"], row["cls"]) == (path.read_bytes(), label)
+            for extension in ("json", "mask.png", "txt"):
+                beside = path.with_suffix("." + extension)
+                assert row[extension] == (beside.read_bytes() if beside.exists() else None)
+
+
+def test_all_shards_have_the_same_columns(stoker, animals):
+    stoker("data", "pack", animals, "packed", *PACKED, "--shards", "5", code=0)
+    schemas = [pyarrow.parquet.read_schema(shard) for shard in (stoker.folder / "packed").glob("*.parquet")]
+    assert len(schemas) == 5 and all(schema.equals(schemas[0]) for schema in schemas)
+    assert schemas[0].names == ["__key__", "jpg", "json", "mask.png", "txt", "cls"]
+    assert schemas[0].field("__key__").type == pyarrow.string() and not schemas[0].field("__key__").nullable
+    assert schemas[0].field("jpg").type == pyarrow.binary() and schemas[0].field("cls").type == pyarrow.int64()
+
+
+def test_it_is_the_dataset_that_tar_would_be(stoker, animals):
+    for kind in ("tar", "parquet"):
+        stoker("data", "pack", animals, kind, "--format", kind, "-j", "3", code=0)
+    stoker("data", "verify", "parquet", "--full", code=0)
+    assert "  20 the same" in stoker("data", "diff", "tar", "parquet", code=1).out
+    assert json.loads(stoker("data", "info", "parquet", "--json", code=0).out)["format"] == "parquet"
+    stoker("data", "sample", "parquet", code=0)
+    stoker("data", "lint", "parquet", code=0)
+
+
+def test_the_same_bytes_for_any_number_of_threads_and_parts(stoker, animals):
+    common = (*PACKED, "--shards", "5")
+    stoker("data", "pack", animals, "one", *common, "-j", "1", code=0)
+    stoker("data", "pack", animals, "many", *common, "-j", "4", code=0)
+    for part in ("2/2", "1/2"):
+        stoker("data", "pack", animals, "parts", *common, "--part", part, code=0)
+    stoker("data", "merge", "parts", code=0)
+    assert packing.tree(stoker.folder / "one") == packing.tree(stoker.folder / "many")
+    assert packing.tree(stoker.folder / "one") == packing.tree(stoker.folder / "parts")
+
+
+def test_a_lost_index_is_made_again_labels_and_all(stoker, animals):
+    stoker("data", "pack", animals, "packed", *PACKED, code=0)
+    index = stoker.folder / "packed/index.bin"
+    before = index.read_bytes()
+    index.unlink()
+    stoker("data", "index", "packed", code=0)
+    assert index.read_bytes() == before
+
+
+def test_large_files_are_values_too(stoker, tmp_path):
+    (tmp_path / "large").mkdir()
+    content = {f"{i}.bin": bytes([i]) * (70 << 20 if i == 1 else 300_000 * i) for i in range(3)}
+    for name, data in content.items():
+        (tmp_path / "large" / name).write_bytes(data)
+    stoker("data", "pack", "large", "packed", *PACKED, "--layout", "files", "--shards", "1", code=0)
+    stoker("data", "verify", "packed", "--full", code=0)
+    assert {row["__key__"] + ".bin": row["bin"] for row in rows(stoker.folder / "packed")} == content
+
+
+def test_a_flipped_bit_is_named(stoker, animals):
+    stoker("data", "pack", animals, "packed", *PACKED, code=0)
+    shard = stoker.folder / "packed/all-000000.parquet"
+    data = bytearray(shard.read_bytes())
+    data[data.find(b"\xff\xd8") + 100] ^= 1
+    shard.write_bytes(data)
+    done = stoker("data", "verify", "packed", "--full", code=1)
+    assert ".jpg" in done.out and "CRC-32C" in done.out
+
+
+def test_label_members_have_no_place_in_it(stoker, animals):
+    (animals / "cat/0001.json").unlink()
+    refused = stoker("data", "pack", "animals", "other", *PACKED, "--labels", "json", code=2)
+    assert refused.err == "animals: a row has its label as the number 'cls' (--labels json, --format parquet)\n"
+
+
+def foreign(folder: Path, **options) -> Path:
+    """A table as others have it: the Hub's images, a label, and what no sample has."""
+    folder.mkdir()
+    images = [{"bytes": jpeg(i, kind="PNG" if i == 3 else "JPEG"), "path": f"photo-{i}.jpeg"} for i in range(20)]
+    table = pyarrow.table(
+        {
+            "image": pyarrow.array(images, pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])),
+            "label": [i % 3 for i in range(20)],
+            "width": [16] * 20,
+            "score": [0.5] * 20,
+            "boxes": [[1, 2]] * 20,
+        }
+    )
+    pyarrow.parquet.write_table(table, folder / "train-00000-of-00001.parquet", row_group_size=8, **options)
+    return folder
+
+
+def test_others_plain_files_become_datasets_where_they_lie(stoker, python, tmp_path):
+    foreign(tmp_path / "hub", compression="none", use_dictionary=False)
+    before = (tmp_path / "hub/train-00000-of-00001.parquet").read_bytes()
+    done = stoker("data", "index", "hub", code=0)
+    assert done.out.startswith("hub: 20 samples, 1 shards, ")
+    assert (tmp_path / "hub/train-00000-of-00001.parquet").read_bytes() == before
+    stoker("data", "verify", "hub", "--full", code=0)
+    code = """
+import sys, stoker
+for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=None, tensors="dlpack"):
+    print(bytes(memoryview(batch["data"])).hex(), list(memoryview(batch["label"])), batch["key"][4])
+"""
+    told = python(code, "hub").split(" ", 1)
+    assert bytes.fromhex(told[0]) == b"".join(jpeg(i, kind="PNG" if i == 3 else "JPEG") for i in range(20))
+    assert told[1] == f"{[i % 3 for i in range(20)]} photo-4\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"compression": "snappy", "use_dictionary": False}, "is compressed"),
+        ({"compression": "zstd", "data_page_version": "2.0"}, "is compressed"),
+        ({"compression": "none", "use_dictionary": ["image.bytes"]}, "has a dictionary"),
+    ],
+)
+def test_compressed_ones_are_converted(stoker, tmp_path, options, why):
+    foreign(tmp_path / "hub", **options)
+    refused = stoker("data", "index", "hub", code=2)
+    assert refused.err.startswith(
+        f"hub/train-00000-of-00001.parquet: column 'image.bytes': {why}, so that no value of it can be read by itself\n"
+    )
+    done = stoker("data", "convert", "hub", "out", *PACKED, code=0)
+    for name in ("boxes.list.element", "score", "width"):
+        assert f"  not carried: {name} (20 samples)\n" in done.out
+    found = {row["__key__"]: row for row in rows(stoker.folder / "out")}
+    assert [found[f"photo-{i}"]["cls"] for i in range(20)] == [i % 3 for i in range(20)]
+    assert [found[f"photo-{i}"]["png" if i == 3 else "jpg"] for i in range(20)] == [
+        jpeg(i, kind="PNG" if i == 3 else "JPEG") for i in range(20)
+    ]
+
+
+def test_one_file_of_samples_is_packed_and_one_of_paths_is_a_list(stoker, animals, tmp_path):
+    file = foreign(tmp_path / "hub") / "train-00000-of-00001.parquet"
+    assert json.loads(stoker("data", "pack", file, "out", "--json", code=0).out)["samples"] == 20
+    paths = sorted(str(path.relative_to(animals)) for path in animals.rglob("*.jpg"))
+    pyarrow.parquet.write_table(pyarrow.table({"image": paths}), animals / "list.parquet")
+    assert json.loads(stoker("data", "pack", "animals/list.parquet", "listed", "--json", code=0).out)["samples"] == 20
+
+
+@pytest.mark.parametrize("length", [0, 11, 500, -1])
+def test_a_file_that_is_cut_off_is_refused(stoker, tmp_path, length):
+    file = foreign(tmp_path / "hub") / "train-00000-of-00001.parquet"
+    file.write_bytes(file.read_bytes()[:length])
+    done = stoker("data", "convert", "hub", "out", *PACKED, code=1)
+    assert done.err == "hub/train-00000-of-00001.parquet: is no Parquet file, or cut off\n"
+    assert not (tmp_path / "out").exists()
