@@ -259,6 +259,18 @@ def test_prune_keeps_the_newest(stoker, checkpoints):
     assert os.listdir(checkpoints) == ["step-200"]
 
 
+def test_prune_keeps_the_best(stoker, checkpoints):
+    words = ("checkpoint", "prune", "ckpt", "--keep", "1", "--dry-run", "--best", "1", "--metric")
+    shown = stoker(*words, "lr_loss", code=0).out.splitlines()
+    assert shown[2].endswith("removed")  # nobody has that number
+    manifest = checkpoints / "step-100/manifest.json"
+    text = manifest.read_text().replace('"epoch":10', '"val_loss":0.5')
+    digits = text.index('"crc32c": "') + len('"crc32c": "')
+    zeroed = text[:digits] + "00000000" + text[digits + 8 :]
+    manifest.write_text(zeroed[:digits] + f"{crc32c(zeroed.encode()):08x}" + zeroed[digits + 8 :])
+    assert stoker(*words, "val_loss", code=0).out.splitlines()[2].endswith("kept: best")
+
+
 def test_prune_never_removes_the_last_whole_one(stoker, checkpoints):
     (checkpoints / "step-200/manifest.json").unlink()
     told = json.loads(stoker("checkpoint", "prune", "ckpt", "--keep", "1", "--json", code=0).out)
@@ -278,6 +290,8 @@ def test_prune_refuses_what_it_cannot_do(stoker, checkpoints):
 
     assert error("ckpt") == "checkpoint prune: --keep: how many?\n  try: --keep 3\n"
     assert error("ckpt", "--keep", "0") == "checkpoint prune: --keep: 0 is not between 1 and 1000000\n"
+    both = "checkpoint prune: --best and --metric: give both or none\n  try: --best 2 --metric val_top1\n"
+    assert error("ckpt", "--keep", "1", "--best", "1") == both == error("ckpt", "--keep", "1", "--metric", "lr")
     assert error("ckpt", "--keep", "1", "--every", "0s") == "checkpoint prune: --every: less than a second\n"
     checkpoints.joinpath("none").mkdir()
     assert error("ckpt/none", "--keep", "1") == "ckpt/none: no checkpoint\n"

@@ -20,6 +20,7 @@ void fill(StepInfo& info, const Manifest& manifest) {
   info.written = manifest.written;
   info.stall_s = manifest.stall_s;
   info.write_s = manifest.write_s;
+  info.state_values = manifest.state;
 }
 
 std::uint64_t bytes_below(const Path& folder) {
@@ -44,9 +45,7 @@ double changed_at(const Path& folder) {
 std::string who_is_missing(const Path& folder) {
   const auto note = read_file(folder / failed_name(Rank{0}), 1_MiB);
   if (note.ok()) return std::string(parse_failure("given up", *note).message());
-  const auto text = read_file(folder / kLeaseName, 64_KiB);
-  if (!text.ok()) return "never finished (killed while writing)";
-  const auto lease = parse_lease("lease", *text);
+  const auto lease = find_lease(folder);
   if (!lease.ok()) return "never finished (killed while writing)";
   std::string ranks;
   int missing = 0;
@@ -117,7 +116,7 @@ Result<StepReport> verify_step(const Path& folder, Depth depth, Progress& progre
     if (step && *step != manifest->step) {
       report.damages.push_back({std::string(kManifestName), format("is the one of step {}", manifest->step)});
     }
-    std::vector<Damage> found = depth == Depth::bytes ? read_files(folder, *manifest, {}, {}, progress)
+    std::vector<Damage> found = depth == Depth::bytes ? verify_files(folder, *manifest, {}, progress)
                                                       : check_files(folder, *manifest);
     if (progress.stop_requested()) return cancelled("{}: stopped while reading", printable(folder.string()));
     report.damages.insert(report.damages.end(), found.begin(), found.end());

@@ -45,6 +45,7 @@ struct StepInfo {
   std::string run;
   double stall_s = 0;
   double write_s = 0;
+  State state_values;  ///< Manifest::state
 };
 
 /// Every step of a directory, newest first, those being written and those left by dead writers included.

@@ -81,14 +81,18 @@ bool is_alive(const Lease& lease, WallTime now) {
   return lease.started != 0 && start_of(lease.pid) == lease.started;
 }
 
-bool is_pending_alive(const Path& folder, WallTime now) {
-  if (path_exists(folder / failed_name(Rank{0}))) return false;  // given up: nothing more comes
+Result<Lease> find_lease(const Path& folder) {
   for (const std::string_view name : {kLeaseName, kMakerLeaseName}) {
     const auto text = read_file(folder / name, 64_KiB);
     if (!text.ok()) continue;
-    const auto lease = parse_lease("lease", *text);
-    if (lease.ok()) return is_alive(*lease, now);
+    if (auto lease = parse_lease(name, *text); lease.ok()) return lease;
   }
+  return not_found("{}: holds no lease that can be read", printable(folder.string()));
+}
+
+bool is_pending_alive(const Path& folder, WallTime now) {
+  if (path_exists(folder / failed_name(Rank{0}))) return false;  // given up: nothing more comes
+  if (const auto lease = find_lease(folder); lease.ok()) return is_alive(*lease, now);
   struct stat info{};
   if (::stat(folder.c_str(), &info) != 0) return false;
   const double idle = unix_seconds(now) - static_cast<double>(info.st_mtim.tv_sec);

@@ -32,8 +32,12 @@ Result<Lease> parse_lease(std::string_view subject, std::string_view text);
 /// until its lease is over.
 bool is_alive(const Lease& lease, WallTime now);
 
-/// The same of a pending folder; one that rank 0 gave up is not alive. Without a readable lease (its writer
-/// died before or while writing it) the folder counts as alive for an hour from its last change.
+/// What was left in a pending folder: rank 0's lease, or else that of a rank which came before it. not_found
+/// when none can be read, since its writer died before or while writing it.
+Result<Lease> find_lease(const Path& folder);
+
+/// Whether a pending folder's writer can be at work; one that rank 0 gave up is not alive. Without a readable
+/// lease the folder counts as alive for an hour from its last change.
 bool is_pending_alive(const Path& folder, WallTime now);
 
 }  // namespace stoker::checkpoint

@@ -68,5 +68,15 @@ TEST(Lease, a_folder_without_one_is_believed_for_an_hour) {
   EXPECT_FALSE(is_pending_alive(folder / "none", kNow));
 }
 
+TEST(Lease, behind_a_torn_one_the_other_counts) {
+  const TempDirectory folder;
+  Lease gone = make_lease(WorldSize(2), 10s, kNow);
+  gone.started += 1;
+  ASSERT_TRUE(write_file(folder / kLeaseName, "").ok());
+  ASSERT_TRUE(write_file(folder / kMakerLeaseName, lease_text(gone)).ok());
+  EXPECT_EQ(*find_lease(folder.path()), gone);
+  EXPECT_FALSE(is_pending_alive(folder.path(), kNow));
+}
+
 }  // namespace
 }  // namespace stoker::checkpoint

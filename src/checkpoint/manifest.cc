@@ -24,46 +24,88 @@ constexpr int kVersion = 1;
 
 std::string checksum_text(std::uint32_t crc) { return format("{:08x}", crc); }
 
-std::uint32_t checksum_of(std::string text) {
-  text.replace(kOpening.size(), kNoChecksum.size(), kNoChecksum);
-  return crc32c(text);
+// As if kNoChecksum stood in its place. REQUIRES: the text begins as a manifest does.
+std::uint32_t checksum_of(std::string_view text) {
+  const std::uint32_t opening = crc32c(kNoChecksum, crc32c(text.substr(0, kOpening.size())));
+  return crc32c(text.substr(kOpening.size() + kNoChecksum.size()), opening);
 }
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Json state_json(const State& state) { return Json::parse(state.to_json()); }
-
-Json piece_json(const Piece& piece) {
-  return Json{{"name", piece.name},
-              {"dtype", to_text(piece.dtype)},
-              {"shape", piece.shape},
-              {"first_row", piece.first_row},
-              {"data", {piece.begin, piece.end}}};
+// Written by hand, here and below: a step has tens of thousands of pieces, and the library makes a tree of
+// each.
+void add_text(std::string& to, std::string_view text) {
+  const bool is_plain =
+      std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
+  if (is_plain) {
+    to.append("\"").append(text).append("\"");
+  } else {
+    to += formats::json_text(text);
+  }
 }
 
-Json file_json(const ShardFile& file) {
-  std::string blocks;
-  for (const std::uint32_t crc : file.blocks) blocks += checksum_text(crc);
-  Json pieces = Json::array();
-  for (const Piece& piece : file.pieces) pieces.push_back(piece_json(piece));
-  return Json{{"path", file.path},   {"rank", file.rank.value},
-              {"bytes", file.bytes}, {"header_bytes", file.header_bytes},
-              {"crc32c", blocks},    {"pieces", std::move(pieces)}};
+template <typename Integer>
+void add_list(std::string& to, const std::vector<Integer>& values) {
+  to += '[';
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) to += ',';
+    to += std::to_string(values[i]);
+  }
+  to += ']';
 }
 
-Json tensor_json(const TensorInfo& tensor) {
-  return Json{{"name", tensor.name}, {"dtype", to_text(tensor.dtype)}, {"shape", tensor.shape}};
+void add_name_and_form(std::string& to, const std::string& name, DType dtype, const Shape& shape) {
+  to += "{\"name\":";
+  add_text(to, name);
+  to.append(",\"dtype\":\"").append(to_text(dtype)).append("\",\"shape\":");
+  add_list(to, shape);
+}
+
+void add_piece(std::string& to, const Piece& piece) {
+  add_name_and_form(to, piece.name, piece.dtype, piece.shape);
+  to.append(",\"first_row\":").append(std::to_string(piece.first_row)).append(",\"data\":[");
+  to.append(std::to_string(piece.begin)).append(",").append(std::to_string(piece.end)).append("]}");
+}
+
+// Eight digits each.
+void add_sums(std::string& to, const std::vector<std::uint32_t>& sums) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  to += '"';
+  for (const std::uint32_t sum : sums) {
+    for (int shift = 28; shift >= 0; shift -= 4) to += kDigits[sum >> shift & 15];
+  }
+  to += '"';
+}
+
+std::string file_text(const ShardFile& file) {
+  std::string text = "{\"path\":";
+  add_text(text, file.path);
+  text += format(",\"rank\":{},\"bytes\":{},\"header_bytes\":{},\"crc32c\":", file.rank.value, file.bytes,
+                 file.header_bytes);
+  add_sums(text, file.blocks);
+  text += ",\"pieces\":[";
+  for (std::size_t i = 0; i < file.pieces.size(); ++i) {
+    if (i > 0) text += ',';
+    add_piece(text, file.pieces[i]);
+  }
+  return text + "]}";
+}
+
+std::string tensor_text(const TensorInfo& tensor) {
+  std::string text;
+  add_name_and_form(text, tensor.name, tensor.dtype, tensor.shape);
+  return text + "}";
 }
 
 // One element a line, so that people can read it and diff it.
-template <typename Items, typename ToJson>
-std::string lines(const Items& items, ToJson to_json) {
+template <typename Items, typename ToText>
+std::string lines(const Items& items, ToText to_text) {
   std::string text = "[";
   for (const auto& item : items) {
     text += text.size() > 1 ? ",\n " : "\n ";
-    text += dump(to_json(item));
+    text += to_text(item);
   }
   return text + "]";
 }
@@ -107,20 +149,20 @@ Piece read_piece(Fields fields) {
   return piece;
 }
 
-std::vector<std::uint32_t> read_blocks(Fields& fields) {
-  const std::string text = fields.text("crc32c");
-  std::vector<std::uint32_t> blocks;
+std::vector<std::uint32_t> read_sums(Fields& fields, std::string_view key) {
+  const std::string text = fields.text(key);
+  std::vector<std::uint32_t> sums;
   for (std::size_t i = 0; i + 8 <= text.size(); i += 8) {
     std::uint32_t crc = 0;
     for (const char c : text.substr(i, 8)) {
       const std::size_t digit = std::string_view("0123456789abcdef").find(c);
-      if (digit == std::string_view::npos) fields.fail("crc32c is not hexadecimal");
+      if (digit == std::string_view::npos) fields.fail(format("{} is not hexadecimal", key));
       crc = crc * 16 + static_cast<std::uint32_t>(digit & 15);
     }
-    blocks.push_back(crc);
+    sums.push_back(crc);
   }
-  if (text.size() % 8 != 0) fields.fail("crc32c is not hexadecimal");
-  return blocks;
+  if (text.size() % 8 != 0) fields.fail(format("{} is not hexadecimal", key));
+  return sums;
 }
 
 // The pieces follow one another from the first to the last byte of the data.
@@ -147,7 +189,7 @@ ShardFile read_file_entry(Fields fields) {
   file.rank = Rank{static_cast<int>(rank & 0x1ffffff)};
   file.bytes = fields.natural("bytes");
   file.header_bytes = fields.natural("header_bytes");
-  file.blocks = read_blocks(fields);
+  file.blocks = read_sums(fields, "crc32c");
   for (Fields& piece : fields.objects("pieces")) file.pieces.push_back(read_piece(std::move(piece)));
   if (fields.ok()) check_layout(file, fields);
   return file;
@@ -239,8 +281,7 @@ Status check_files(std::string_view subject, const Manifest& manifest) {
   for (const ShardFile& file : manifest.files) {
     if (++seen[file.path] > 1) return corrupt("{}: file {} is listed twice", subject, file.path);
   }
-  for (const Part part : kParts) RETURN_IF_ERROR(check_part(subject, manifest, part));
-  return {};
+  return check_pieces(subject, manifest);
 }
 
 Status check_checksum(std::string_view subject, std::string_view text) {
@@ -249,7 +290,7 @@ Status check_checksum(std::string_view subject, std::string_view text) {
     return corrupt("{}: is not the manifest of a checkpoint, or is cut off", subject);
   }
   const std::string_view stored = text.substr(kOpening.size(), kNoChecksum.size());
-  const std::string found = checksum_text(checksum_of(std::string(text)));
+  const std::string found = checksum_text(checksum_of(text));
   if (stored != found)
     return corrupt("{}: damaged (crc32c {}, expected {})", subject, found, printable(stored));
   return {};
@@ -292,6 +333,11 @@ Manifest read_members(Fields& fields) {
 
 }  // namespace
 
+Status check_pieces(std::string_view subject, const Manifest& manifest) {
+  for (const Part part : kParts) RETURN_IF_ERROR(check_part(subject, manifest, part));
+  return {};
+}
+
 std::uint64_t Manifest::total_bytes() const {
   std::uint64_t bytes = 0;
   for (const ShardFile& file : files) bytes += file.bytes;
@@ -305,18 +351,25 @@ std::string manifest_text(const Manifest& manifest) {
                  dump(manifest.save), dump(manifest.run), manifest.world_size.value);
   text += format("\"written\": {},\n\"stall_s\": {},\n\"write_s\": {},\n", dump(manifest.written),
                  dump(manifest.stall_s), dump(manifest.write_s));
-  text += format("\"state\": {},\n\"hyper_parameters\": {},\n", dump(state_json(manifest.state)),
-                 dump(state_json(manifest.hyper_parameters)));
-  text += format("\"rank_states\": {},\n", lines(manifest.rank_states, state_json));
+  text += format("\"state\": {},\n\"hyper_parameters\": {},\n", manifest.state.to_json(),
+                 manifest.hyper_parameters.to_json());
+  text += format("\"rank_states\": {},\n",
+                 lines(manifest.rank_states, [](const State& state) { return state.to_json(); }));
   for (const Part part : kParts) {
-    text += format("\"{}\": {},\n", to_text(part), lines(manifest.of(part), tensor_json));
+    text += format("\"{}\": {},\n", to_text(part), lines(manifest.of(part), tensor_text));
   }
-  text += format("\"files\": {}\n}}\n", lines(manifest.files, file_json));
+  text += format("\"files\": {}\n}}\n", lines(manifest.files, file_text));
   text.replace(kOpening.size(), kNoChecksum.size(), checksum_text(checksum_of(text)));
   return text;
 }
 
-Result<Manifest> parse_manifest(std::string_view subject, std::string_view text) {
+bool is_manifest_of(std::string_view text, std::string_view save) {
+  // A line of its own: inside a text a line's end is escaped.
+  const std::string line = format("\n\"save\": {},\n\"run\": ", dump(std::string(save)));
+  return check_checksum("manifest", text).ok() && text.find(line) != std::string_view::npos;
+}
+
+Result<Manifest> parse_manifest_head(std::string_view subject, std::string_view text) {
   RETURN_IF_ERROR(check_checksum(subject, text));
   JsonText json(subject, text);
   Fields fields = json.fields();
@@ -324,6 +377,11 @@ Result<Manifest> parse_manifest(std::string_view subject, std::string_view text)
   RETURN_IF_ERROR(check_version(subject, fields));
   Manifest manifest = read_members(fields);
   if (!fields.ok()) return fields.status();
+  return manifest;
+}
+
+Result<Manifest> parse_manifest(std::string_view subject, std::string_view text) {
+  OK_OR_RETURN(manifest, parse_manifest_head(subject, text));
   RETURN_IF_ERROR(check_files(subject, manifest));
   return manifest;
 }
@@ -335,14 +393,19 @@ Result<Manifest> read_manifest(const Path& folder) {
 }
 
 std::string marker_text(const ReadyMarker& marker) {
-  Json files = Json::array();
-  for (const ShardFile& file : marker.files) files.push_back(file_json(file));
-  return dump(Json{{"save", marker.save},
-                   {"layout", marker.layout},
-                   {"stall_s", marker.stall_s},
-                   {"write_s", marker.write_s},
-                   {"rank_state", state_json(marker.rank_state)},
-                   {"files", std::move(files)}});
+  std::string text = "{\"save\":";
+  add_text(text, marker.save);
+  text += ",\"layout\":";
+  add_text(text, marker.layout);
+  text += ",\"samples\":";
+  add_sums(text, marker.samples);
+  text += format(",\"stall_s\":{},\"write_s\":{},\"rank_state\":{},\"files\":[", dump(marker.stall_s),
+                 dump(marker.write_s), marker.rank_state.to_json());
+  for (std::size_t i = 0; i < marker.files.size(); ++i) {
+    if (i > 0) text += ',';
+    text += file_text(marker.files[i]);
+  }
+  return text + "]}";
 }
 
 Result<ReadyMarker> parse_marker(std::string_view subject, std::string_view text) {
@@ -351,6 +414,7 @@ Result<ReadyMarker> parse_marker(std::string_view subject, std::string_view text
   ReadyMarker marker;
   marker.save = fields.text("save");
   marker.layout = fields.text("layout");
+  marker.samples = read_sums(fields, "samples");
   marker.stall_s = fields.number("stall_s");
   marker.write_s = fields.number("write_s");
   marker.rank_state = fields.state("rank_state");
@@ -359,14 +423,17 @@ Result<ReadyMarker> parse_marker(std::string_view subject, std::string_view text
   return marker;
 }
 
-std::string sharding_info(std::vector<Piece> pieces) {
-  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.name < b.name; });
+std::string sharding_info(const std::vector<Piece>& pieces) {
+  std::vector<const Piece*> sorted;
+  for (const Piece& piece : pieces) sorted.push_back(&piece);
+  std::ranges::sort(sorted, {}, [](const Piece* piece) -> std::string_view { return piece->name; });
   std::string text = "{";
-  for (const Piece& piece : pieces) {
+  for (const Piece* piece : sorted) {
     if (text.size() > 1) text += ',';
-    text += formats::json_text(piece.name) + ":{\"saved_offsets\":[";
-    for (std::size_t i = 0; i < piece.shape.size(); ++i)
-      text += i == 0 ? std::to_string(piece.first_row) : ",0";
+    add_text(text, piece->name);
+    text += ":{\"saved_offsets\":[";
+    for (std::size_t i = 0; i < piece->shape.size(); ++i)
+      text += i == 0 ? std::to_string(piece->first_row) : ",0";
     text += "]}";
   }
   return text + "}";

@@ -59,8 +59,9 @@ struct TensorInfo {
 
 /// What a rank reports when its files are on disk.
 struct ReadyMarker {
-  std::string save;    ///< Manifest::save
-  std::string layout;  ///< hash over names, types and shapes: the same on every rank
+  std::string save;                    ///< Manifest::save
+  std::string layout;                  ///< hash over names, types and shapes: the same on every rank
+  std::vector<std::uint32_t> samples;  ///< samples_of() the contents; none when ranks are not compared
   std::vector<ShardFile> files;
   State rank_state;
   double stall_s = 0;
@@ -97,6 +98,17 @@ std::string manifest_text(const Manifest& manifest);
 /// `subject`; a version or feature this Stoker does not know is Invalid.
 Result<Manifest> parse_manifest(std::string_view subject, std::string_view text);
 
+/// Whether `text` is a whole manifest, and that of the save of this name. For a rank that only waits for it:
+/// with ten thousand tensors reading one takes a while.
+bool is_manifest_of(std::string_view text, std::string_view save);
+
+/// The manifest of a step whose files are not known yet: parse_manifest() without its look at files and
+/// states.
+Result<Manifest> parse_manifest_head(std::string_view subject, std::string_view text);
+
+/// The last of what parse_manifest() checks: every tensor is covered by pieces exactly once.
+Status check_pieces(std::string_view subject, const Manifest& manifest);
+
 /// manifest.json of the step in `folder`.
 Result<Manifest> read_manifest(const Path& folder);
 
@@ -105,7 +117,7 @@ Result<ReadyMarker> parse_marker(std::string_view subject, std::string_view text
 
 /// The member DCP_SHARDING_INFO of a file's metadata: {"w":{"saved_offsets":[first_row,0]},...}. PyTorch's
 /// reader wants every tensor of the file in it.
-std::string sharding_info(std::vector<Piece> pieces);
+std::string sharding_info(const std::vector<Piece>& pieces);
 /// The metadata's member that tells to which save a file belongs.
 inline constexpr std::string_view kSaveKey = "stoker_save";
 

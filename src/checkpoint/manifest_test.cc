@@ -161,12 +161,26 @@ TEST(Manifest, files_hold_what_is_listed_and_nothing_twice) {
 }
 
 TEST(Manifest, a_marker_reads_back_and_is_checked) {
-  ReadyMarker marker{"run/1/0", "abc", sample().files, sample().rank_states[1], 0.5, 1.5};
+  ReadyMarker marker{"run/1/0", "abc", {7, 0xffffffff}, sample().files, sample().rank_states[1], 0.5, 1.5};
   const auto back = parse_marker("r", marker_text(marker));
   ASSERT_TRUE(back.ok()) << back.error().to_string();
   EXPECT_EQ(*back, marker);
   EXPECT_EQ(parse_marker("r", "").error().to_string(), "r: is not a JSON object");
   EXPECT_EQ(parse_marker("r", "{}").error().to_string(), "r: 'save' is missing");
+}
+
+TEST(Manifest, a_rank_that_waits_tells_its_own_save_from_others) {
+  Manifest manifest = sample();
+  manifest.save = "run \"a\"/1/10";
+  manifest.state.set("note", "\n\"save\": \"run/1/1\",\n\"run\": ");
+  std::string text = manifest_text(manifest);
+  EXPECT_TRUE(is_manifest_of(text, "run \"a\"/1/10"));
+  EXPECT_FALSE(is_manifest_of(text, "run \"a\"/1/1"));
+  EXPECT_FALSE(is_manifest_of(text, "run/1/1"));
+  EXPECT_FALSE(is_manifest_of("", ""));
+  EXPECT_FALSE(is_manifest_of(std::string_view(text).substr(0, text.size() - 1), manifest.save));
+  text[text.size() / 2] ^= 1;
+  EXPECT_FALSE(is_manifest_of(text, manifest.save));
 }
 
 TEST(Manifest, an_error_travels_with_code_and_cure) {

@@ -1,7 +1,9 @@
 #include "checkpoint/retention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "base/file.h"
 #include "checkpoint/layout.h"
@@ -21,7 +23,30 @@ void keep_first_of_stretches(std::vector<PlannedStep>& plan, double stretch_s) {
   }
 }
 
+// The best by the metric stay; of equals the newer ones. Steps without that metric are none of them.
+void keep_best(std::vector<PlannedStep>& plan, const KeepRule& rule) {
+  std::vector<std::pair<double, PlannedStep*>> measured;
+  for (PlannedStep& planned : plan) {
+    const auto value = planned.step.state_values.number(rule.metric);
+    if (planned.step.state != StepState::valid || !value.ok() || std::isnan(*value)) continue;
+    measured.emplace_back(is_less_better(rule.metric) ? *value : -*value, &planned);
+  }
+  std::stable_sort(measured.begin(), measured.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  measured.resize(std::min(measured.size(), static_cast<std::size_t>(rule.best)));
+  for (const auto& [value, planned] : measured) {
+    if (planned->fate == Fate::removed) planned->fate = Fate::best;
+  }
+}
+
 }  // namespace
+
+bool is_less_better(std::string_view metric) {
+  const std::string name = to_lower(metric);
+  constexpr std::string_view kWords[] = {"loss", "error", "perplexity"};
+  return std::ranges::any_of(kWords,
+                             [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
 
 std::vector<Path> remove_abandoned(const Path& directory, WallTime now) {
   std::vector<Path> removed;
@@ -51,7 +76,7 @@ Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepR
   std::vector<PlannedStep> plan;
   int valid = 0;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const bool may_stay = valid < rule.newest || rule.every > Duration::zero();
+    const bool may_stay = valid < rule.newest || rule.every > Duration::zero() || rule.best > 0;
     OK_OR_RETURN(info, look_at_step(directory, *step, may_stay ? depth : Depth::structure, progress));
     const bool is_valid = info.state == StepState::valid;
     const Fate fate = valid >= rule.newest ? Fate::removed : is_valid ? Fate::newest : Fate::not_older;
@@ -59,14 +84,15 @@ Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepR
     plan.push_back({std::move(info), fate});
   }
   if (rule.every > Duration::zero()) keep_first_of_stretches(plan, Seconds(rule.every).count());
+  if (rule.best > 0) keep_best(plan, rule);
   return plan;
 }
 
-Result<std::vector<Path>> keep_newest(const Path& directory, int keep, const Path& reading) {
+Result<std::vector<Path>> prune_steps(const Path& directory, const KeepRule& rule, const Path& reading) {
   std::vector<Path> removed;
-  if (keep <= 0) return removed;
+  if (rule.newest <= 0) return removed;
   NoProgress progress;
-  OK_OR_RETURN(plan, plan_pruning(directory, {.newest = keep}, Depth::structure, progress));
+  OK_OR_RETURN(plan, plan_pruning(directory, rule, Depth::structure, progress));
   std::error_code error;
   const Path spared = reading.empty() ? reading : std::filesystem::weakly_canonical(reading, error);
   for (const PlannedStep& planned : plan) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,17 +25,21 @@ struct KeepRule {
   int newest = 3;  ///< valid ones; at least 1
   Duration every{
       0};  ///< and the first valid one that was written in each stretch of this length, in Unix time; 0: none
+  int best = 0;        ///< and the valid ones that are best by `metric`, a number of their state; 0: none
+  std::string metric;  ///< the less the better when its name has "loss", "error" or "perplexity" in it
 };
 
 /// Why a step stays or goes.
 enum class Fate : std::uint8_t {
   newest,
   first_of_stretch,
+  best,
   not_older,  ///< not valid, but newer than some that are kept
   removed,
 };
 constexpr std::string_view to_text(Fate fate) {
-  constexpr std::string_view kNames[] = {"newest", "first of its time", "newer than kept ones", "removed"};
+  constexpr std::string_view kNames[] = {"newest", "first of its time", "best", "newer than kept ones",
+                                         "removed"};
   return kNames[static_cast<std::size_t>(fate)];
 }
 
@@ -49,12 +54,15 @@ struct PlannedStep {
 Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepRule& rule, Depth depth,
                                               Progress& progress);
 
-/// Removes what plan_pruning() says for the newest `keep` steps (structure, not bytes), `reading` excepted.
-/// Steps that are not valid do not count and go only when they are older than all that are kept. `keep` 0
-/// keeps all. A step vanishes at once: it is renamed before its files go.
-Result<std::vector<Path>> keep_newest(const Path& directory, int keep, const Path& reading);
+/// Removes what plan_pruning() says (structure, not bytes), `reading` excepted. Steps that are not valid do
+/// not count and go only when they are older than the newest that are kept. A rule whose `newest` is 0 keeps
+/// all. A step vanishes at once: it is renamed before its files go.
+Result<std::vector<Path>> prune_steps(const Path& directory, const KeepRule& rule, const Path& reading);
 
-/// Takes one step away as keep_newest does.
+/// Whether a metric of that name is the better the less it is.
+bool is_less_better(std::string_view metric);
+
+/// Takes one step away as prune_steps does.
 Status remove_step(const Path& folder);
 
 }  // namespace stoker::checkpoint

@@ -1,5 +1,7 @@
 #include "checkpoint/retention.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,6 +81,32 @@ TEST_F(Pruning, keeps_the_first_whole_step_of_each_stretch) {
   damage(4);
   EXPECT_EQ(plan({.newest = 1, .every = std::chrono::hours(1)}),
             "6 newest, 5 first of its time, 4 removed, 3 removed, 2 first of its time, 1 removed");
+}
+
+TEST_F(Pruning, keeps_the_best_by_a_number_of_their_state) {
+  // The sandbox's lr is 0.1 of the step, so the least is step 1's; a loss of the same numbers.
+  EXPECT_EQ(plan({.newest = 1, .best = 2, .metric = "lr"}),
+            "6 newest, 5 best, 4 removed, 3 removed, 2 removed, 1 removed");
+  for (int step = 1; step <= 5; ++step) {
+    Manifest manifest = *read_manifest(box.step(step));
+    manifest.state.set("val_loss", step == 4 ? std::nan("") : 0.5 * (step - 3) * (step - 3));
+    ASSERT_TRUE(write_file(box.step(step) / kManifestName, manifest_text(manifest)).ok());
+  }
+  EXPECT_EQ(plan({.newest = 1, .best = 1, .metric = "val_loss"}),
+            "6 newest, 5 removed, 4 removed, 3 best, 2 removed, 1 removed");
+  EXPECT_EQ(plan({.newest = 1, .best = 2, .metric = "val_loss"}),
+            "6 newest, 5 removed, 4 removed, 3 best, 2 best, 1 removed");
+  damage(3);
+  EXPECT_EQ(plan({.newest = 1, .best = 1, .metric = "val_loss"}),
+            "6 newest, 5 removed, 4 removed, 3 removed, 2 best, 1 removed");
+  EXPECT_EQ(plan({.newest = 1, .best = 3, .metric = "nosuch"}),
+            "6 newest, 5 removed, 4 removed, 3 removed, 2 removed, 1 removed");
+}
+
+TEST(Retention, less_is_better_of_losses_and_errors) {
+  for (const char* name : {"val_loss", "Loss", "top1_error", "perplexity"})
+    EXPECT_TRUE(is_less_better(name)) << name;
+  for (const char* name : {"val_top1", "accuracy", "auc"}) EXPECT_FALSE(is_less_better(name)) << name;
 }
 
 TEST_F(Pruning, a_step_of_a_newer_stoker_counts_as_no_whole_one) {

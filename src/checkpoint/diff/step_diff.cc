@@ -53,7 +53,7 @@ struct OpenStep {
 
 Result<OpenStep> open_step(const Path& folder, PartFilter parts, Progress& progress) {
   OK_OR_RETURN(manifest, manifest_of_step(folder));
-  const std::vector<Damage> damages = read_files(folder, manifest, parts, {}, progress);
+  const std::vector<Damage> damages = verify_files(folder, manifest, parts, progress);
   if (progress.stop_requested()) return stopped();
   if (!damages.empty()) return damage_error(folder, damages);
   OK_OR_RETURN(reader, TensorReader::open(folder, manifest));

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <map>
 
 #include "base/file.h"
@@ -55,12 +55,18 @@ Result<Views> by_name(const std::vector<MutableTensorView>& targets) {
   return views;
 }
 
-void compare(const std::vector<TensorInfo>& stored, const Views& views, Differences& differences) {
+// Names that begin with `may_lack`, if that is not empty, may be on one side only.
+void compare(const std::vector<TensorInfo>& stored, const Views& views, std::string_view may_lack,
+             Differences& differences) {
+  const auto may_be_missing = [&](std::string_view name) {
+    return !may_lack.empty() && name.starts_with(may_lack);
+  };
   std::map<std::string_view, const TensorInfo*> names;
   for (const TensorInfo& tensor : stored) {
     names.emplace(tensor.name, &tensor);
     const auto found = views.find(tensor.name);
     if (found == views.end()) {
+      if (may_be_missing(tensor.name)) continue;
       differences.add("'{}' is in the checkpoint only", printable(tensor.name));
     } else if (found->second->dtype != tensor.dtype) {
       differences.add("'{}' is {}, in the checkpoint {}", tensor.name, to_text(found->second->dtype),
@@ -71,30 +77,70 @@ void compare(const std::vector<TensorInfo>& stored, const Views& views, Differen
     }
   }
   for (const auto& [name, view] : views) {
-    if (!names.contains(name)) differences.add("'{}' is not in the checkpoint", printable(name));
+    if (names.contains(name) || may_be_missing(name)) continue;
+    differences.add("'{}' is not in the checkpoint", printable(name));
   }
 }
 
-// Where each piece of each file goes: the first byte of its rows in the target.
-std::vector<std::vector<std::byte*>> destinations(const Manifest& manifest,
-                                                  const std::array<Views, 2>& views) {
-  std::vector<std::vector<std::byte*>> all;
+// What is to be filled of one tensor.
+struct Target {
+  const MutableTensorView* rows;
+  std::int64_t first_row;
+};
+using Wanted = std::array<std::map<std::string_view, Target>, 2>;  // by Part
+
+// Where the rows of a piece go that the target has too.
+Destination place_of(const Piece& piece, const Target& target) {
+  if (piece.shape.empty()) return {target.rows->data.data(), 0, piece.end - piece.begin};
+  const std::int64_t from = std::max(piece.first_row, target.first_row);
+  const std::int64_t until =
+      std::min(piece.first_row + piece.shape[0], target.first_row + target.rows->shape[0]);
+  if (from >= until) return {};
+  const std::uint64_t row_bytes = (piece.end - piece.begin) / static_cast<std::uint64_t>(piece.shape[0]);
+  return {target.rows->data.data() + static_cast<std::uint64_t>(from - target.first_row) * row_bytes,
+          static_cast<std::uint64_t>(from - piece.first_row) * row_bytes,
+          static_cast<std::uint64_t>(until - piece.first_row) * row_bytes};
+}
+
+Destinations places_of(const Manifest& manifest, const Wanted& wanted) {
+  Destinations all;
   for (const ShardFile& file : manifest.files) {
-    std::vector<std::byte*>& pieces = all.emplace_back();
-    const Views& part = views[static_cast<std::size_t>(part_of_path(file.path).value_or(Part::model))];
+    std::vector<Destination>& places = all.emplace_back();
+    const auto& part = wanted[static_cast<std::size_t>(part_of_path(file.path).value_or(Part::model))];
     for (const Piece& piece : file.pieces) {
       const auto found = part.find(piece.name);
-      if (found == part.end()) {
-        pieces.push_back(nullptr);  // part `optimizer` that was not asked for
-        continue;
-      }
-      const MutableTensorView& view = *found->second;
-      const std::uint64_t rows = view.shape.empty() ? 1 : static_cast<std::uint64_t>(view.shape[0]);
-      const std::uint64_t row_bytes = rows == 0 ? 0 : view.data.size() / rows;
-      pieces.push_back(view.data.data() + static_cast<std::uint64_t>(piece.first_row) * row_bytes);
+      places.push_back(found == part.end() ? Destination{} : place_of(piece, found->second));
     }
   }
   return all;
+}
+
+Status read_wanted(const Path& folder, const Manifest& manifest, const Wanted& wanted, Progress& progress) {
+  const std::vector<Damage> damages = read_files(folder, manifest, places_of(manifest, wanted), progress);
+  if (progress.stop_requested()) return cancelled("{}: stopped while reading", printable(folder.string()));
+  return damages.empty() ? Status() : damage_error(folder, damages);
+}
+
+// Whether the tensor is in the step and the target's rows are rows of it.
+Status check_target(const Path& folder, const std::map<std::string_view, const TensorInfo*>& stored,
+                    const RowTarget& target) {
+  const auto entry = stored.find(target.rows.name);
+  const std::string where =
+      format("{}: tensor '{}'", printable(folder.string()), printable(target.rows.name));
+  if (entry == stored.end()) return invalid("{}: is not in the checkpoint", where);
+  const TensorInfo* found = entry->second;
+  const Shape& has = target.rows.shape;
+  const Shape& whole = found->shape;
+  const bool is_alike =
+      found->dtype == target.rows.dtype && has.size() == whole.size() &&
+      std::equal(has.begin() + (has.empty() ? 0 : 1), has.end(), whole.begin() + (whole.empty() ? 0 : 1));
+  const std::int64_t rows = has.empty() ? 0 : has[0];
+  const std::int64_t most = whole.empty() ? 0 : whole[0];
+  const bool is_inside = target.first_row >= 0 && target.first_row <= most && rows <= most - target.first_row;
+  const auto bytes = formats::tensor_bytes(target.rows.dtype, has);
+  if (is_alike && is_inside && bytes == target.rows.data.size()) return {};
+  return invalid("{}: is {} {} in the checkpoint, not {} {} from row {}", where, to_text(found->dtype),
+                 shape_text(whole), to_text(target.rows.dtype), shape_text(has), target.first_row);
 }
 
 Loaded describe(const Path& folder, const Loader& loader, Manifest& manifest) {
@@ -104,12 +150,24 @@ Loaded describe(const Path& folder, const Loader& loader, Manifest& manifest) {
                 std::move(manifest.state),
                 std::nullopt,
                 std::move(manifest.hyper_parameters),
+                {},
                 {}};
   if (loader.world_size == manifest.world_size && loader.rank.value >= 0 &&
       loader.rank.value < loader.world_size.value) {
     loaded.rank_state = std::move(manifest.rank_states[static_cast<std::size_t>(loader.rank.value)]);
   }
   return loaded;
+}
+
+// Targets that no tensor of the step fills.
+std::vector<std::string> lacking(const Manifest& manifest, Wanted wanted) {
+  std::vector<std::string> names;
+  for (const Part part : kParts) {
+    auto& targets = wanted[static_cast<std::size_t>(part)];
+    for (const TensorInfo& tensor : manifest.of(part)) targets.erase(tensor.name);
+    for (const auto& [name, target] : targets) names.emplace_back(name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -122,18 +180,41 @@ Result<Loaded> load(const Path& folder, const Loader& loader, const Targets& tar
   const PartFilter parts{.model = true, .optimizer = targets.with_optimizer};
   Differences differences;
   for (const Part part : kParts) {
-    if (parts.includes(part)) compare(manifest.of(part), views[static_cast<std::size_t>(part)], differences);
+    if (!parts.includes(part)) continue;
+    const std::string_view may_lack = part == Part::optimizer ? targets.may_lack : std::string_view();
+    compare(manifest.of(part), views[static_cast<std::size_t>(part)], may_lack, differences);
   }
   RETURN_IF_ERROR(differences.status(folder));
   // After this point every piece has a place of the right size.
-  const std::vector<std::vector<std::byte*>> places = destinations(manifest, views);
-  const PieceSink copy = [&](std::size_t file, std::size_t piece, std::uint64_t offset,
-                             std::span<const std::byte> bytes) {
-    std::memcpy(places[file][piece] + offset, bytes.data(), bytes.size());
-  };
-  const std::vector<Damage> damages = read_files(folder, manifest, parts, copy);
-  if (!damages.empty()) return damage_error(folder, damages);
-  return describe(folder, loader, manifest);
+  Wanted wanted;
+  for (const Part part : kParts) {
+    if (!parts.includes(part)) continue;
+    const std::size_t p = static_cast<std::size_t>(part);
+    for (const auto& [name, view] : views[p]) wanted[p].emplace(name, Target{view, 0});
+  }
+  NoProgress progress;
+  RETURN_IF_ERROR(read_wanted(folder, manifest, wanted, progress));
+  Loaded loaded = describe(folder, loader, manifest);
+  loaded.lacked = lacking(manifest, wanted);
+  return loaded;
+}
+
+Status read_rows(const Path& folder, const std::vector<RowTarget>& targets, Progress& progress) {
+  OK_OR_RETURN(manifest, manifest_of_step(folder));
+  std::array<std::map<std::string_view, const TensorInfo*>, 2> stored;
+  for (const Part part : kParts) {
+    const std::size_t p = static_cast<std::size_t>(part);
+    for (const TensorInfo& tensor : manifest.of(part)) stored[p].emplace(tensor.name, &tensor);
+  }
+  Wanted wanted;
+  for (const RowTarget& target : targets) {
+    const std::size_t p = static_cast<std::size_t>(target.is_optimizer ? Part::optimizer : Part::model);
+    RETURN_IF_ERROR(check_target(folder, stored[p], target));
+    if (!wanted[p].emplace(target.rows.name, Target{&target.rows, target.first_row}).second) {
+      return invalid("checkpoint: tensor '{}' appears twice", printable(target.rows.name));
+    }
+  }
+  return read_wanted(folder, manifest, wanted, progress);
 }
 
 Result<Loaded> load_latest(const Path& directory, const Loader& loader, const Targets& targets) {

@@ -64,9 +64,33 @@ TEST_F(Load, a_flipped_bit_in_data_is_found_and_its_tensor_named) {
   const std::string what = problem();
   EXPECT_THAT(
       what, testing::MatchesRegex(format("{}: damaged between bytes 0 and {} .crc32c [0-9a-f]{{8}}, expected "
-                                         "[0-9a-f]{{8}}.: '.*', '.*', '.*' and 1 more",
+                                         "[0-9a-f]{{8}}.: '.*', '.*', '.*' and 1 more, written by rank 1",
                                          kShard2, size)));
   EXPECT_EQ(code, Code::corrupt);
+}
+
+// One bit at the beginning, in the middle and at the end of each file that a step is made of.
+TEST_F(Load, a_flipped_bit_in_each_file_is_named_with_file_tensor_and_rank) {
+  int files = 0;
+  for (const int rank : {0, 1}) {
+    for (const char* part : {"model", "optimizer"}) {
+      const Path path = box.file(2, rank, part);
+      const std::uint64_t size = std::filesystem::file_size(path);
+      ++files;
+      for (const std::uint64_t at : {std::uint64_t{5000}, size / 2, size - 1}) {
+        flip(path, at);
+        const auto report = verify_step(box.step(2), Depth::bytes);
+        ASSERT_TRUE(report.ok());
+        ASSERT_EQ(report->damages.size(), 1u) << path << " byte " << at;
+        EXPECT_EQ(report->damages[0].file, path.lexically_relative(box.step(2)).string());
+        EXPECT_THAT(report->damages[0].what, testing::HasSubstr("'"));
+        EXPECT_THAT(report->damages[0].what, testing::EndsWith(format(", written by rank {}", rank)));
+        flip(path, at);
+      }
+    }
+  }
+  EXPECT_EQ(files, 4);
+  EXPECT_TRUE(verify_step(box.step(2), Depth::bytes)->damages.empty());
 }
 
 TEST_F(Load, a_flipped_bit_anywhere_is_found) {
@@ -175,6 +199,31 @@ TEST_F(Load, what_does_not_fit_the_model_is_listed) {
                 for (int i = 0; i < 12; ++i) t.model.push_back({format("x{:02}", i), DType::f32, {2}, bytes});
               }),
               testing::EndsWith("'x09' is not in the checkpoint; and 2 more"));
+}
+
+TEST_F(Load, tensors_that_may_lack_do_so_on_either_side_and_are_told) {
+  Targets targets = model.targets();
+  std::vector<std::byte> bytes(4, std::byte{7});
+  targets.optimizer.push_back({"scaler.scale", DType::f32, {}, bytes});
+  const auto said = [&] {
+    const auto loaded = load(box.step(2), {}, targets);
+    return loaded.ok() ? "ok" : loaded.error().to_string();
+  };
+  EXPECT_EQ(said(),
+            box.step(2).string() + ": does not fit the model: 'scaler.scale' is not in the checkpoint");
+  targets.may_lack = "scaler.";
+  const auto loaded = load(box.step(2), {}, targets);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().to_string();
+  EXPECT_THAT(loaded->lacked, testing::ElementsAre("scaler.scale"));
+  EXPECT_EQ(bytes, std::vector<std::byte>(4, std::byte{7}));
+  EXPECT_TRUE(model == ToyModel(200));
+  // The reverse: what the checkpoint has more.
+  targets.optimizer.resize(1);
+  targets.may_lack = "state.fc.";
+  EXPECT_EQ(said(), "ok");
+  targets.may_lack = "state.";
+  targets.model.pop_back();
+  EXPECT_THAT(said(), testing::HasSubstr("'mask' is in the checkpoint only"));
 }
 
 TEST_F(Load, targets_are_checked_before_anything_is_written_to_them) {

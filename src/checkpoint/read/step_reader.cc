@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <map>
+#include <optional>
 #include <set>
+#include <sys/uio.h>
 #include <thread>
 
 #include "base/file.h"
@@ -25,7 +28,7 @@ std::string names_in(const ShardFile& file, std::uint64_t begin, std::uint64_t e
     if (++count <= kMost) text += format("{}'{}'", count > 1 ? ", " : "", printable(piece.name));
   }
   if (count > kMost) text += format(" and {} more", count - kMost);
-  return text.empty() ? "its header" : text;
+  return format("{}, written by rank {}", text.empty() ? "its header" : text, file.rank);
 }
 
 // A file of another save may be whole in itself. A damaged header is left to the CRC-32C, which names the
@@ -54,27 +57,108 @@ bool header_agrees(const formats::SafetensorsHeader& header, const ShardFile& fi
   return info != header.metadata.end() && info->second == sharding_info(file.pieces);
 }
 
-// The state of one pass over all blocks of all files, shared by its threads.
+// Reads a stretch of a file into memory that lies in several places.
+Status read_scattered(const File& file, std::uint64_t offset, std::vector<iovec>& to) {
+  constexpr std::size_t kMostAtOnce = 1024;  // IOV_MAX of Linux
+  for (std::size_t at = 0; at < to.size();) {
+    const int count = static_cast<int>(std::min(kMostAtOnce, to.size() - at));
+    const ssize_t n = ::preadv(file.fd(), &to[at], count, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return posix_error(printable(file.path().string()), errno);
+    if (n == 0) return corrupt("{}: ends at byte {}", printable(file.path().string()), offset);
+    offset += static_cast<std::uint64_t>(n);
+    std::size_t left = static_cast<std::size_t>(n);
+    for (; at < to.size() && left >= to[at].iov_len; ++at) left -= to[at].iov_len;
+    if (left == 0) continue;
+    to[at].iov_base = static_cast<std::byte*>(to[at].iov_base) + left;
+    to[at].iov_len -= left;
+  }
+  return {};
+}
+
+// Where the bytes of one block go: wanted ones to their places, the others to scratch memory.
+class BlockPlaces {
+ public:
+  BlockPlaces(const ShardFile& file, const std::vector<Destination>* places) : file_(file), places_(places) {}
+
+  // Memory for bytes [begin, end) of the file, in their order. `scratch` has room for all of them.
+  std::vector<iovec> of(std::uint64_t begin, std::uint64_t end, std::byte* scratch) const {
+    std::vector<iovec> to;
+    const auto put = [&](std::byte* at, std::uint64_t bytes) {
+      if (bytes == 0) return;
+      const bool is_next =
+          !to.empty() && static_cast<std::byte*>(to.back().iov_base) + to.back().iov_len == at;
+      if (is_next) to.back().iov_len += bytes;
+      if (!is_next) to.push_back({at, bytes});
+    };
+    std::uint64_t at = begin;
+    for_each_wanted(
+        begin, end,
+        [&](const Destination& place, std::uint64_t from, std::uint64_t until, std::uint64_t skip) {
+          put(scratch + (at - begin), from - at);
+          put(place.to + skip, until - from);
+          at = until;
+        });
+    put(scratch + (at - begin), end - at);
+    return to;
+  }
+
+  bool wants(std::uint64_t begin, std::uint64_t end) const {
+    bool any = false;
+    for_each_wanted(begin, end,
+                    [&](const Destination&, std::uint64_t, std::uint64_t, std::uint64_t) { any = true; });
+    return any;
+  }
+
+ private:
+  // Calls visit(place, from, until, skip) for the wanted stretches [from, until) of the file inside
+  // [begin, end), in their order; `skip` counts from the first byte that goes to the place.
+  template <typename Visit>
+  void for_each_wanted(std::uint64_t begin, std::uint64_t end, Visit visit) const {
+    if (places_ == nullptr || end <= file_.header_bytes) return;
+    const std::uint64_t first = begin < file_.header_bytes ? 0 : begin - file_.header_bytes;
+    auto piece = std::upper_bound(file_.pieces.begin(), file_.pieces.end(), first,
+                                  [](std::uint64_t offset, const Piece& p) { return offset < p.end; });
+    for (; piece != file_.pieces.end() && file_.header_bytes + piece->begin < end; ++piece) {
+      const Destination& place = (*places_)[static_cast<std::size_t>(piece - file_.pieces.begin())];
+      const std::uint64_t start = file_.header_bytes + piece->begin + place.begin;
+      const std::uint64_t from = std::max(begin, start);
+      const std::uint64_t until = std::min(end, file_.header_bytes + piece->begin + place.end);
+      if (from < until) visit(place, from, until, from - start);
+    }
+  }
+
+  const ShardFile& file_;
+  const std::vector<Destination>* places_;  // null: nothing is wanted
+};
+
+// The state of one pass over the blocks of files, shared by its threads.
 class BlockPass {
  public:
-  BlockPass(const Path& folder, const Manifest& manifest, PartFilter parts, const PieceSink& sink,
-            Progress& progress)
+  // Reads the files that `includes` names: all of them without `places`, else what is wanted.
+  BlockPass(const Path& folder, const Manifest& manifest, const std::vector<bool>& includes,
+            const Destinations* places, Progress& progress)
       : manifest_(manifest),
-        sink_(sink),
+        places_(places),
         progress_(progress),
         files_(manifest.files.size()),
         damage_(manifest.files.size()) {
     for (std::size_t i = 0; i < manifest.files.size(); ++i) {
+      if (!includes[i]) continue;
       const ShardFile& file = manifest.files[i];
-      if (!parts.includes(part_of_path(file.path).value_or(Part::model))) continue;
       auto opened = File::open_read(folder / file.path);
       if (!opened.ok()) {
         damage_[i] = std::string(opened.error().message());
         continue;
       }
       files_[i] = std::move(*opened);
-      total_ += file.bytes;
-      for (std::size_t block = 0; block < file.blocks.size(); ++block) work_.push_back({i, block});
+      for (std::size_t block = 0; block < file.blocks.size(); ++block) {
+        const auto [begin, end] = bytes_of({i, block});
+        // The first block always: it holds the header.
+        if (places != nullptr && block > 0 && !places_of(i).wants(begin, end)) continue;
+        work_.push_back({i, block});
+        total_ += end - begin;
+      }
     }
   }
 
@@ -100,52 +184,44 @@ class BlockPass {
     std::size_t file;
     std::size_t block;
   };
+  struct Range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
+  Range bytes_of(const Item& item) const {
+    const std::uint64_t begin = item.block * kBlockBytes;
+    return {begin, std::min(begin + kBlockBytes, manifest_.files[item.file].bytes)};
+  }
+  BlockPlaces places_of(std::size_t file) const {
+    return {manifest_.files[file], places_ == nullptr ? nullptr : &(*places_)[file]};
+  }
 
   void work() {
-    std::vector<std::byte> buffer(kBlockBytes);
+    std::vector<std::byte> scratch(kBlockBytes);
     for (;;) {
       const std::size_t next = next_.fetch_add(1);
       if (next >= work_.size() || progress_.stop_requested()) return;
-      read_block(work_[next], buffer);
-      const std::uint64_t block = std::min(kBlockBytes, manifest_.files[work_[next].file].bytes);
-      const std::uint64_t done = std::min(done_.fetch_add(block) + block, total_);
+      const auto [begin, end] = bytes_of(work_[next]);
+      read_block(work_[next], begin, end, scratch.data());
+      const std::uint64_t done = std::min(done_.fetch_add(end - begin) + (end - begin), total_);
       progress_.report({.done = done, .total = total_, .unit = "bytes", .bytes = {done}});
     }
   }
 
-  void read_block(const Item& item, std::vector<std::byte>& buffer) {
+  void read_block(const Item& item, std::uint64_t begin, std::uint64_t end, std::byte* scratch) {
     const ShardFile& file = manifest_.files[item.file];
-    const std::uint64_t begin = item.block * kBlockBytes;
-    const std::uint64_t end = std::min(begin + kBlockBytes, file.bytes);
-    const std::span bytes = std::span(buffer).first(end - begin);
-    if (Status status = files_[item.file].read_at(begin, bytes); !status.ok()) {
+    const std::vector<iovec> to = places_of(item.file).of(begin, end, scratch);
+    std::vector<iovec> left = to;
+    if (Status status = read_scattered(files_[item.file], begin, left); !status.ok()) {
       return found(item, std::string(status.message()));
     }
-    const std::uint32_t crc = crc32c(bytes);
-    if (crc != file.blocks[item.block]) {
-      return found(item, format("damaged between bytes {} and {} (crc32c {:08x}, expected {:08x}): {}", begin,
-                                end, crc, file.blocks[item.block], names_in(file, begin, end)));
-    }
-    if (sink_) scatter(item, begin, bytes);
-  }
-
-  // Hands the block's bytes to the sink, piece by piece.
-  void scatter(const Item& item, std::uint64_t begin, std::span<const std::byte> bytes) {
-    const ShardFile& file = manifest_.files[item.file];
-    const std::uint64_t skipped = begin < file.header_bytes ? file.header_bytes - begin : 0;
-    if (skipped >= bytes.size()) return;
-    bytes = bytes.subspan(skipped);
-    std::uint64_t at = begin + skipped - file.header_bytes;
-    auto piece = std::upper_bound(file.pieces.begin(), file.pieces.end(), at,
-                                  [](std::uint64_t offset, const Piece& p) { return offset < p.end; });
-    for (; !bytes.empty() && piece != file.pieces.end(); ++piece) {
-      const std::size_t n = std::min<std::uint64_t>(bytes.size(), piece->end - at);
-      if (n == 0) continue;
-      sink_(item.file, static_cast<std::size_t>(piece - file.pieces.begin()), at - piece->begin,
-            bytes.first(n));
-      bytes = bytes.subspan(n);
-      at += n;
-    }
+    std::uint32_t crc = 0;
+    for (const iovec& part : to)
+      crc = crc32c({static_cast<const std::byte*>(part.iov_base), part.iov_len}, crc);
+    if (crc == file.blocks[item.block]) return;
+    found(item, format("damaged between bytes {} and {} (crc32c {:08x}, expected {:08x}): {}", begin, end,
+                       crc, file.blocks[item.block], names_in(file, begin, end)));
   }
 
   // Keeps the first damage of a file, by place, whatever thread finds it.
@@ -159,7 +235,7 @@ class BlockPass {
 
   // Constant while run() runs.
   const Manifest& manifest_;
-  const PieceSink& sink_;
+  const Destinations* places_;
   Progress& progress_;
   std::uint64_t total_ = 0;
   std::vector<File> files_;
@@ -186,52 +262,51 @@ void check_listed(const Path& folder, const Manifest& manifest, Part part, std::
   }
 }
 
-}  // namespace
+// What can be said of one file without reading its data.
+std::optional<Damage> check_file(const Path& folder, const Manifest& manifest, const ShardFile& file) {
+  const Path path = folder / file.path;
+  std::error_code error;
+  const std::uint64_t size = std::filesystem::file_size(path, error);
+  if (error) {
+    const bool is_missing = error == std::errc::no_such_file_or_directory;
+    return Damage{file.path, is_missing ? format("rank {}'s file is missing", file.rank) : error.message()};
+  }
+  if (size != file.bytes) {
+    return Damage{file.path, format("is {} bytes long, expected {}{}", size, file.bytes,
+                                    size < file.bytes ? " (cut off)" : "")};
+  }
+  std::string what = save_problem(path, manifest);
+  return what.empty() ? std::nullopt : std::optional(Damage{file.path, std::move(what)});
+}
 
-std::vector<Damage> check_files(const Path& folder, const Manifest& manifest, PartFilter parts) {
+std::vector<Damage> check_included(const Path& folder, const Manifest& manifest,
+                                   const std::vector<bool>& includes) {
   std::vector<Damage> damages;
-  for (const ShardFile& file : manifest.files) {
-    if (!parts.includes(part_of_path(file.path).value_or(Part::model))) continue;
-    const Path path = folder / file.path;
-    std::error_code error;
-    const std::uint64_t size = std::filesystem::file_size(path, error);
-    if (error) {
-      const bool is_missing = error == std::errc::no_such_file_or_directory;
-      damages.push_back(
-          {file.path, is_missing ? format("rank {}'s file is missing", file.rank) : error.message()});
-    } else if (size != file.bytes) {
-      damages.push_back({file.path, format("is {} bytes long, expected {}{}", size, file.bytes,
-                                           size < file.bytes ? " (cut off)" : "")});
-    } else if (std::string what = save_problem(path, manifest); !what.empty()) {
-      damages.push_back({file.path, std::move(what)});
-    }
+  std::set<Part> parts;
+  for (std::size_t i = 0; i < manifest.files.size(); ++i) {
+    if (!includes[i]) continue;
+    parts.insert(part_of_path(manifest.files[i].path).value_or(Part::model));
+    if (auto damage = check_file(folder, manifest, manifest.files[i])) damages.push_back(std::move(*damage));
   }
-  for (const Part part : kParts) {
-    if (parts.includes(part)) check_listed(folder, manifest, part, damages);
-  }
+  for (const Part part : parts) check_listed(folder, manifest, part, damages);
   return damages;
 }
 
-std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
-                               const PieceSink& sink) {
-  NoProgress progress;
-  return read_files(folder, manifest, parts, sink, progress);
-}
-
-std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
-                               const PieceSink& sink, Progress& progress) {
-  std::vector<Damage> damages = check_files(folder, manifest, parts);
+std::vector<Damage> read_included(const Path& folder, const Manifest& manifest,
+                                  const std::vector<bool>& includes, const Destinations* places,
+                                  Progress& progress) {
+  std::vector<Damage> damages = check_included(folder, manifest, includes);
   if (!damages.empty()) return damages;
-  BlockPass pass(folder, manifest, parts, sink, progress);
+  BlockPass pass(folder, manifest, includes, places, progress);
   pass.run();
   const std::vector<std::string> found = pass.damage();
   for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!includes[i]) continue;
     const ShardFile& file = manifest.files[i];
     if (!found[i].empty()) {
       damages.push_back({file.path, found[i]});
       continue;
     }
-    if (!parts.includes(part_of_path(file.path).value_or(Part::model))) continue;
     const auto header = formats::read_safetensors_header(folder / file.path);
     if (!header.ok()) {
       damages.push_back({file.path, std::string(header.error().message())});
@@ -240,6 +315,42 @@ std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, Par
     }
   }
   return damages;
+}
+
+std::vector<bool> files_of(const Manifest& manifest, PartFilter parts) {
+  std::vector<bool> includes;
+  for (const ShardFile& file : manifest.files)
+    includes.push_back(parts.includes(part_of_path(file.path).value_or(Part::model)));
+  return includes;
+}
+
+}  // namespace
+
+std::vector<Damage> check_files(const Path& folder, const Manifest& manifest, PartFilter parts) {
+  std::vector<Damage> damages = check_included(folder, manifest, files_of(manifest, parts));
+  // Of parts without a file, too, nothing may lie there.
+  for (const Part part : kParts) {
+    const bool has_file = std::ranges::any_of(
+        manifest.files, [&](const ShardFile& file) { return part_of_path(file.path) == part; });
+    if (parts.includes(part) && !has_file) check_listed(folder, manifest, part, damages);
+  }
+  return damages;
+}
+
+std::vector<Damage> verify_files(const Path& folder, const Manifest& manifest, PartFilter parts,
+                                 Progress& progress) {
+  std::vector<Damage> damages = check_files(folder, manifest, parts);
+  if (!damages.empty()) return damages;
+  return read_included(folder, manifest, files_of(manifest, parts), nullptr, progress);
+}
+
+std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, const Destinations& places,
+                               Progress& progress) {
+  std::vector<bool> includes;
+  for (const std::vector<Destination>& of_file : places) {
+    includes.push_back(std::ranges::any_of(of_file, [](const Destination& p) { return p.begin < p.end; }));
+  }
+  return read_included(folder, manifest, includes, &places, progress);
 }
 
 Status damage_error(const Path& folder, const std::vector<Damage>& damages) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,10 +22,14 @@ struct Damage {
   bool operator==(const Damage&) const = default;
 };
 
-/// Bytes of a piece that were found good: `file` and `piece` are places in the manifest, `offset` counts from
-/// the piece's first byte. Called from several threads, never twice for the same bytes.
-using PieceSink = std::function<void(std::size_t file, std::size_t piece, std::uint64_t offset,
-                                     std::span<const std::byte>)>;
+/// Where bytes [begin, end) of a piece go; `begin` goes to `to`. Nowhere when there are none.
+struct Destination {
+  std::byte* to = nullptr;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+/// By file and piece, as in the manifest.
+using Destinations = std::vector<std::vector<Destination>>;
 
 /// Which parts of a step to look at.
 struct PartFilter {
@@ -39,12 +42,15 @@ struct PartFilter {
 /// reader would open those).
 std::vector<Damage> check_files(const Path& folder, const Manifest& manifest, PartFilter parts = {});
 
-/// check_files(), and if nothing is wrong there reads all data. `sink` may be empty. At most one damage a
-/// file. When `progress` asks to stop, what was found until then: ask it before trusting that nothing was.
-std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
-                               const PieceSink& sink, Progress& progress);
-std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, PartFilter parts,
-                               const PieceSink& sink);
+/// check_files(), and if nothing is wrong there reads and checks all data. At most one damage a file. When
+/// `progress` asks to stop, what was found until then: ask it before trusting that nothing was.
+std::vector<Damage> verify_files(const Path& folder, const Manifest& manifest, PartFilter parts,
+                                 Progress& progress);
+
+/// The same, straight into `places`, which hold unchecked bytes until the return. Of files without a place
+/// nothing is looked at, of the others the header and the blocks that hold what is wanted.
+std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, const Destinations& places,
+                               Progress& progress);
 
 /// The manifest of a step that somebody wants to read: not_found when there is no such folder, corrupt when
 /// it has none.

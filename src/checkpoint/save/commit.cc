@@ -1,9 +1,10 @@
 // How a step is committed. P is the pending folder .step-<n>.<writer>.<turn>, whose name every rank can
 // compute.
-//   1. every rank makes P if it is not there; rank 0, and every rank that finds no lease, leave one in it
+//   1. every rank makes P if it is not there; rank 0, and every rank that finds no lease it can read, leave
+//   one
 //   2. every rank writes its files as P/<part>/<name>.part and fsyncs them
 //   3. every rank gives its files their names and fsyncs the folders they are in
-//   4. every rank writes P/rank-<r>.ready with sizes and CRCs, and fsyncs it
+//   4. every rank writes P/rank-<r>.ready, the others than rank 0 with sizes and CRCs
 //   5. rank 0 waits for every marker, by name, and checks markers and sizes of files
 //   6. rank 0 removes the markers, writes manifest.json, fsyncs it and P
 //   7. rank 0 renames P to step-<n>                        <- the step exists from here on
@@ -25,6 +26,7 @@
 #include <linux/fs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/file.h"
 #include "checkpoint/lease.h"
@@ -44,8 +46,10 @@ Status exchange(const Path& a, const Path& b) {
 
 Status make_folder(const Path& path) {
   Status status = make_directory(path);
-  if (status.code() == Code::exists && folder_exists(path)) return {};
-  return status;
+  if (status.code() != Code::exists) return status;
+  if (folder_exists(path)) return {};
+  // Rank 0 gives a step up by removing what is in it.
+  return path_exists(path) ? status : not_found("{}: is gone again", printable(path.string()));
 }
 
 std::string own_lease(const SaverOptions& options) {
@@ -82,6 +86,13 @@ PendingStep::PendingStep(const SaverOptions& options, Step step, std::uint64_t t
       save_(format("{}/{}/{}", options.run, options.writer, turn)),
       deadline_(deadline) {}
 
+PendingStep::PendingStep(const SaverOptions& options, Step step, std::string save, Deadline deadline)
+    : options_(options),
+      step_(step),
+      pending_(options.directory / pending_folder_name(step, options.writer, 0)),
+      save_(std::move(save)),
+      deadline_(deadline) {}
+
 void PendingStep::passed(CommitPoint point) const {
   if (options_.observe) options_.observe(point);
 }
@@ -89,7 +100,7 @@ void PendingStep::passed(CommitPoint point) const {
 // Short naps at first, since ranks usually arrive together, then longer ones: a thousand ranks share a file
 // server.
 void PendingStep::nap(Duration& pause) const {
-  const Duration longest = std::clamp<Duration>(options_.world_size.value * 5ms, 20ms, 500ms);
+  const Duration longest = std::clamp<Duration>(options_.world_size.value * 2ms, 4ms, 500ms);
   RealClock().sleep(std::min(pause, deadline_.left()));
   pause = std::min<Duration>(pause * 2, longest);
 }
@@ -99,8 +110,9 @@ Status PendingStep::open() {
   if (options_.rank.value == 0) {
     RETURN_IF_ERROR(leave_lease(pending_ / kLeaseName, options_));
   } else {
-    // Rank 0 may have made the folder and not be further: whoever dies from here on must be recognisable.
-    if (!path_exists(pending_ / kLeaseName) && !path_exists(pending_ / kMakerLeaseName)) {
+    // Rank 0 may have made the folder, or begun its lease, and not be further: whoever dies from here on must
+    // be recognisable.
+    if (!find_lease(pending_).ok()) {
       RETURN_IF_ERROR(write_file(pending_ / kMakerLeaseName, own_lease(options_)));
     }
     RETURN_IF_ERROR(error_of(Rank{0}));
@@ -117,7 +129,9 @@ Status PendingStep::sync_folders(const std::vector<ShardFile>& files) {
 }
 
 Status PendingStep::tell_ready(const ReadyMarker& marker) {
-  RETURN_IF_ERROR(write_file(pending_ / ready_name(options_.rank), marker_text(marker), Durability::synced));
+  // Not synced: after a crash nobody reads it. Rank 0's is for who lists the directory.
+  const std::string text = options_.rank.value == 0 ? "" : marker_text(marker);
+  RETURN_IF_ERROR(write_file(pending_ / ready_name(options_.rank), text));
   passed(CommitPoint::ready_told);
   return {};
 }
@@ -147,10 +161,12 @@ Status PendingStep::check_marker(Rank rank, const ReadyMarker& marker, const std
   return {};
 }
 
-Result<std::vector<ReadyMarker>> PendingStep::collect(const StopToken& stop) {
+Result<std::vector<ReadyMarker>> PendingStep::collect(ReadyMarker own, const StopToken& stop) {
   std::vector<ReadyMarker> markers(static_cast<std::size_t>(options_.world_size.value));
+  RETURN_IF_ERROR(check_marker(Rank{0}, own, own.layout));
+  markers[0] = std::move(own);
   std::vector<int> missing;
-  for (int r = 0; r < options_.world_size.value; ++r) missing.push_back(r);
+  for (int r = 1; r < options_.world_size.value; ++r) missing.push_back(r);
   for (Duration pause = 1ms;; nap(pause)) {
     refresh(pending_);
     std::vector<int> still;
@@ -164,9 +180,7 @@ Result<std::vector<ReadyMarker>> PendingStep::collect(const StopToken& stop) {
         continue;
       }
       OK_OR_RETURN(marker, parse_marker(name, *text));
-      // Rank 0 comes first and wrote its own marker before.
-      const std::string& layout = r == 0 ? marker.layout : markers[0].layout;
-      RETURN_IF_ERROR(check_marker(Rank{r}, marker, layout));
+      RETURN_IF_ERROR(check_marker(Rank{r}, marker, markers[0].layout));
       markers[static_cast<std::size_t>(r)] = std::move(marker);
     }
     missing = std::move(still);
@@ -228,8 +242,8 @@ Status PendingStep::await_outcome(const StopToken& stop) {
       return timeout("rank 0 did not commit it within {}", rounded_duration(options_.limit));
     }
   }
-  const auto manifest = read_manifest(options_.directory / step_folder_name(step_));
-  if (manifest.ok() && manifest->save == save_) return {};
+  const auto text = read_file(options_.directory / step_folder_name(step_) / kManifestName, kManifestLimit);
+  if (text.ok() && is_manifest_of(*text, save_)) return {};
   return unavailable("rank 0 gave it up without saying why");
 }
 

@@ -16,6 +16,8 @@ class PendingStep {
  public:
   /// `turn` counts the saves of this writer: the same on every rank. `options` must outlive it.
   PendingStep(const SaverOptions& options, Step step, std::uint64_t turn, Deadline deadline);
+  /// The same for a save that another writer began: its name, and the writer in whose folder it ends.
+  PendingStep(const SaverOptions& options, Step step, std::string save, Deadline deadline);
 
   /// Where this rank writes its files, and the name of the save that goes into their headers.
   const Path& folder() const { return pending_; }
@@ -27,9 +29,9 @@ class PendingStep {
   Status sync_folders(const std::vector<ShardFile>& files);
   /// Point 4.
   Status tell_ready(const ReadyMarker& marker);
-  /// Point 5, rank 0: every rank's marker, by rank, checked against rank 0's own and against the files. The
-  /// error of the rank that failed, or Timeout naming the ranks that are missing.
-  Result<std::vector<ReadyMarker>> collect(const StopToken& stop);
+  /// Point 5, rank 0: every rank's marker, by rank, checked against `own`, rank 0's, and against the files.
+  /// The error of the rank that failed, or Timeout naming the ranks that are missing.
+  Result<std::vector<ReadyMarker>> collect(ReadyMarker own, const StopToken& stop);
   /// Points 6 to 8, rank 0.
   Status publish(const Manifest& manifest);
   /// Ranks other than 0: waits until rank 0 has published the step or given it up.

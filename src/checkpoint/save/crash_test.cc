@@ -9,6 +9,7 @@
 
 #include "base/process.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/retention.h"
 #include "checkpoint/sandbox.h"
 
 namespace stoker::checkpoint {
@@ -122,8 +123,12 @@ TEST(Killed, rank_zero_is_told_of_and_list_says_whose_share_is_missing) {
 
 // Moments nobody chose: the writing of files itself, renames, the pruning of older steps.
 TEST(Killed, at_any_moment_the_newest_step_is_whole) {
-  for (int round = 0; round < 12; ++round) {
-    Sandbox box(round < 3 ? Place::disk : Place::memory);
+  // tests/test_checkpoint_soak.py asks for more.
+  std::int64_t rounds = 20;
+  const auto wanted = environment_value("STOKER_KILLS");
+  ASSERT_TRUE(!wanted || parse_number(*wanted, &rounds));
+  for (int round = 0; round < rounds; ++round) {
+    Sandbox box(round % 20 < 3 ? Place::disk : Place::memory);
     box.keep = 1;
     Pipe pipe = std::move(*Pipe::create());
     const pid_t child = ::fork();
@@ -140,7 +145,7 @@ TEST(Killed, at_any_moment_the_newest_step_is_whole) {
     }
     char byte = 0;
     ASSERT_EQ(::read(pipe.read.get(), &byte, 1), 1);  // step 1 is there
-    std::this_thread::sleep_for(std::chrono::microseconds(round * 5003));
+    std::this_thread::sleep_for(std::chrono::microseconds(round % 20 * 3001 + round / 20 * 137));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     ToyModel model(0);
@@ -167,6 +172,37 @@ class SmallDisk {
   TempDirectory folder_;
   std::string why_;
 };
+
+// Wherever in a save the disk is full: at its folders, a file, a marker, the manifest.
+TEST(DiskFull, at_any_moment_leaves_the_previous_step_and_names_the_disk) {
+  const SmallDisk disk("size=9m");
+  if (!disk.why().empty()) GTEST_SKIP() << "mounting a small tmpfs needs root: " << disk.why();
+  Sandbox box(disk.path() / "ckpt");
+  box.save_well(2, {1});
+  const std::uint64_t room = free_space(disk.path())->value;
+  const Path ballast = disk.path() / "ballast";
+  int failed = 0;
+  std::uint64_t left = 0;
+  for (; left < room; left += left < 65536 ? 4096 : 262144) {
+    ASSERT_TRUE(write_file(ballast, std::string(room - left, 'x')).ok());
+    box.writer = format("w{}", left);
+    const std::vector<Status> statuses = box.save(2, {2});
+    EXPECT_EQ(box.list(Depth::bytes).substr(0, 7), "1 valid") << left;
+    if (statuses[0].ok() && statuses[1].ok()) break;
+    ++failed;
+    EXPECT_FALSE(path_exists(box.step(2))) << left;
+    EXPECT_EQ(statuses[0].code(), Code::no_space) << left << " bytes left: " << statuses[0].to_string();
+    // Without room for a word rank 0 can only leave an empty note.
+    const bool is_told = statuses[1].code() == Code::no_space || left < 8192;
+    EXPECT_TRUE(!statuses[1].ok() && is_told) << left << " bytes left: " << statuses[1].to_string();
+    ASSERT_TRUE(remove_file(ballast).ok());
+    (void)remove_abandoned(box.directory(), RealClock().wall());
+  }
+  EXPECT_GT(failed, 20);
+  EXPECT_LT(left, room) << "a step of 3.3 MB has room at last";
+  EXPECT_TRUE(box.loads_exactly(1));
+  EXPECT_TRUE(box.loads_exactly(2));
+}
 
 // One step of ToyModel takes about 3.3 MB.
 TEST(DiskFull, leaves_the_previous_step_valid_and_says_so) {

@@ -91,25 +91,79 @@ std::vector<Slice> share_of(std::span<const TensorInfo> tensors, std::size_t hel
   return slices;
 }
 
-std::vector<const TensorView*> views_of(const Contents& contents, Part part) {
-  std::vector<const TensorView*> views;
+std::vector<Source> sources_of(const Contents& contents, Part part) {
+  std::vector<Source> sources;
   const auto add = [&](const std::vector<TensorView>& list) {
-    for (const TensorView& view : list) views.push_back(&view);
+    for (const TensorView& view : list) sources.push_back({&view, &view.shape, 0});
   };
-  if (part == Part::model) {
-    add(contents.buffers);
-    add(contents.parameters);
-  } else {
-    add(contents.optimizer);
+  const bool is_model = part == Part::model;
+  add(is_model ? contents.buffers : contents.optimizer_of_rank_zero);
+  add(is_model ? contents.parameters : contents.optimizer);
+  for (const ShardView& shard : contents.shards) {
+    if (shard.is_optimizer != is_model) sources.push_back({&shard.rows, &shard.shape, shard.first_row});
   }
-  return views;
+  return sources;
 }
 
-std::span<const std::byte> bytes_of(const TensorView& view, const Slice& slice) {
+bool fits(const SavePlan& plan, const Contents& contents) {
+  if (plan.layout.empty() || !contents.shards.empty()) return false;
+  for (const Part part : kParts) {
+    const PartPlan& planned = plan.parts[static_cast<std::size_t>(part)];
+    const bool is_model = part == Part::model;
+    const auto& held = is_model ? contents.buffers : contents.optimizer_of_rank_zero;
+    const auto& shared = is_model ? contents.parameters : contents.optimizer;
+    if (planned.sharded != 0 || planned.held_by_rank_zero != held.size()) return false;
+    if (planned.tensors.size() != held.size() + shared.size()) return false;
+    auto tensor = planned.tensors.begin();
+    for (const auto* list : {&held, &shared}) {
+      for (const TensorView& view : *list) {
+        if (view.dtype != tensor->dtype || view.data.size() != bytes_of_tensor(*tensor)) return false;
+        if (view.shape != tensor->shape || view.name != tensor->name) return false;
+        ++tensor;
+      }
+    }
+  }
+  return true;
+}
+
+std::span<const std::byte> bytes_of(const Source& source, const Slice& slice) {
+  const TensorView& view = *source.view;
   if (view.shape.empty() || view.data.empty()) return view.data;
   const std::size_t row_bytes = view.data.size() / static_cast<std::size_t>(view.shape[0]);
-  return view.data.subspan(static_cast<std::size_t>(slice.first_row) * row_bytes,
+  return view.data.subspan(static_cast<std::size_t>(slice.first_row - source.first_row) * row_bytes,
                            static_cast<std::size_t>(slice.rows) * row_bytes);
+}
+
+std::vector<std::uint32_t> samples_of(const Contents& contents, const SavePlan& plan) {
+  // The middle: where training changes nothing, as in padding, it is at an end.
+  constexpr std::size_t kSampleBytes = 64;
+  std::vector<std::uint32_t> samples;
+  for (const Part part : kParts) {
+    const PartPlan& of_part = plan.parts[static_cast<std::size_t>(part)];
+    const std::vector<Source> sources = sources_of(contents, part);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const bool is_shared = i >= of_part.held_by_rank_zero && i + of_part.sharded < sources.size();
+      const std::span<const std::byte> data = sources[i].view->data;
+      const std::size_t length = std::min(kSampleBytes, data.size());
+      samples.push_back(is_shared ? crc32c(data.subspan((data.size() - length) / 2, length)) : 0);
+    }
+  }
+  return samples;
+}
+
+Status compare_samples(const SavePlan& plan, std::span<const std::uint32_t> zero,
+                       std::span<const std::uint32_t> other, Rank rank) {
+  std::size_t at = 0;
+  for (const PartPlan& part : plan.parts) {
+    for (const TensorInfo& tensor : part.tensors) {
+      const bool is_same = at < zero.size() && at < other.size() && zero[at] == other[at];
+      ++at;
+      if (is_same) continue;
+      return invalid("tensor '{}': rank {} holds other values than rank 0, and each would save a share of it",
+                     tensor.name, rank);
+    }
+  }
+  return {};
 }
 
 namespace {
@@ -126,13 +180,36 @@ Status check_view(const TensorView& view, std::set<std::string_view>& names) {
                  view.data.size(), *bytes);
 }
 
-void describe(const PartPlan& plan, std::size_t held_by_rank_zero, Sha256& hash) {
-  hash.update(format("{} {};", plan.tensors.size(), held_by_rank_zero));
+// Of a shard: the rows lie inside the whole, and all else is the same.
+Status check_shard(const Source& source) {
+  const TensorView& view = *source.view;
+  const Shape& whole = *source.shape;
+  const bool is_alike = !whole.empty() && view.shape.size() == whole.size() &&
+                        std::equal(whole.begin() + 1, whole.end(), view.shape.begin() + 1);
+  const bool is_inside = is_alike && source.first_row >= 0 && source.first_row <= whole[0] &&
+                         view.shape[0] <= whole[0] - source.first_row;
+  if (is_inside && formats::tensor_bytes(view.dtype, whole)) return {};
+  return invalid("checkpoint: tensor '{}': its rows on this rank are not rows of the whole", view.name);
+}
+
+void describe(const PartPlan& plan, Sha256& hash) {
+  hash.update(format("{} {} {};", plan.tensors.size(), plan.held_by_rank_zero, plan.sharded));
   for (const TensorInfo& tensor : plan.tensors) {
     std::string text = format("{} {}", tensor.name, to_text(tensor.dtype));
     for (const std::int64_t size : tensor.shape) text += format(" {}", size);
     hash.update(text + ";");
   }
+}
+
+// What this rank holds of the sharded tensors, which begin at `first`. One without rows is rank 0's.
+Status add_shards(const std::vector<Source>& sources, std::size_t first, Rank rank, PartPlan& plan) {
+  for (std::size_t i = first; i < sources.size(); ++i) {
+    RETURN_IF_ERROR(check_shard(sources[i]));
+    const std::int64_t rows = sources[i].view->shape[0];
+    const bool is_empty = (*sources[i].shape)[0] == 0;
+    if (rows > 0 || (is_empty && rank.value == 0)) plan.mine.push_back({i, sources[i].first_row, rows});
+  }
+  return {};
 }
 
 }  // namespace
@@ -143,15 +220,20 @@ Result<SavePlan> plan_save(const Contents& contents, Rank rank, WorldSize world_
   for (const Part part : kParts) {
     PartPlan& parts = plan.parts[static_cast<std::size_t>(part)];
     std::set<std::string_view> names;
-    const std::vector<const TensorView*> views = views_of(contents, part);
-    for (const TensorView* view : views) {
-      RETURN_IF_ERROR(check_view(*view, names));
-      parts.tensors.push_back({view->name, view->dtype, view->shape});
+    const std::vector<Source> sources = sources_of(contents, part);
+    for (const Source& source : sources) {
+      RETURN_IF_ERROR(check_view(*source.view, names));
+      parts.tensors.push_back({source.view->name, source.view->dtype, *source.shape});
     }
-    const std::size_t held = part == Part::model ? contents.buffers.size() : 0;
-    describe(parts, held, hash);
-    parts.mine = share_of(parts.tensors, held, rank, world_size);
-    for (const Slice& slice : parts.mine) parts.bytes += bytes_of(*views[slice.tensor], slice).size();
+    const bool is_model = part == Part::model;
+    parts.held_by_rank_zero = is_model ? contents.buffers.size() : contents.optimizer_of_rank_zero.size();
+    for (const ShardView& shard : contents.shards) parts.sharded += shard.is_optimizer != is_model ? 1 : 0;
+    describe(parts, hash);
+    const std::span all(parts.tensors);
+    const std::size_t shared = all.size() - parts.sharded;
+    parts.mine = share_of(all.first(shared), parts.held_by_rank_zero, rank, world_size);
+    RETURN_IF_ERROR(add_shards(sources, shared, rank, parts));
+    for (const Slice& slice : parts.mine) parts.bytes += bytes_of(sources[slice.tensor], slice).size();
   }
   const Digest digest = hash.finish();
   plan.layout = hex(std::span(digest).first(16));

@@ -36,6 +36,9 @@ struct PartPlan {
   std::vector<TensorInfo> tensors;
   std::vector<Slice> mine;
   std::uint64_t bytes = 0;  ///< of `mine`
+  /// The first so many tensors come from rank 0, the last so many lie in rows on all ranks.
+  std::size_t held_by_rank_zero = 0;
+  std::size_t sharded = 0;
 };
 
 /// The plan of one rank for one step.
@@ -44,14 +47,33 @@ struct SavePlan {
   std::string layout;             ///< hash over both lists: must be the same on every rank
 };
 
-/// The tensors of a part in the order of its plan: views into `contents`.
-std::vector<const TensorView*> views_of(const Contents& contents, Part part);
+/// What a rank has in memory of a tensor of the plan.
+struct Source {
+  const TensorView* view = nullptr;
+  const Shape* shape = nullptr;  ///< of the whole tensor
+  std::int64_t first_row = 0;    ///< of `view` in it
+};
+
+/// The tensors of a part in the order of its plan: pointers into `contents`.
+std::vector<Source> sources_of(const Contents& contents, Part part);
 
 /// Invalid when a name is empty, repeated or not plain text, or a tensor's bytes are not what its shape
 /// needs.
 Result<SavePlan> plan_save(const Contents& contents, Rank rank, WorldSize world_size);
 
-/// The part of `view` that `slice` names.
-std::span<const std::byte> bytes_of(const TensorView& view, const Slice& slice);
+/// Whether `plan` is what plan_save() would make of these contents once more: the same names, types and
+/// shapes in the same order. Costs a look at each tensor and takes no memory. Contents with shards never fit.
+bool fits(const SavePlan& plan, const Contents& contents);
+
+/// The part of `source` that `slice` names.
+std::span<const std::byte> bytes_of(const Source& source, const Slice& slice);
+
+/// A sample of each tensor that ranks share: a CRC-32C over a few of its bytes, 0 for those they do not
+/// share.
+std::vector<std::uint32_t> samples_of(const Contents& contents, const SavePlan& plan);
+
+/// Invalid naming rank and tensor when another rank's sample differs from rank 0's.
+Status compare_samples(const SavePlan& plan, std::span<const std::uint32_t> zero,
+                       std::span<const std::uint32_t> other, Rank rank);
 
 }  // namespace stoker::checkpoint

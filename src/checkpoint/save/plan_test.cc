@@ -1,5 +1,8 @@
 #include "checkpoint/save/plan.h"
 
+#include <functional>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,6 +113,34 @@ TEST(Plan, ranks_with_the_same_tensors_have_the_same_layout) {
   EXPECT_EQ(zero->parts[0].bytes + one->parts[0].bytes, 16u);
   contents.parameters[0].shape = {4, 1};
   EXPECT_NE(plan_save(contents, Rank{0}, WorldSize{2})->layout, zero->layout);
+}
+
+TEST(Plan, fits_the_same_tensors_and_no_others) {
+  const std::byte data[32] = {};
+  const std::span bytes(data);
+  Contents contents;
+  contents.parameters = {{"w", DType::f32, {2, 2}, bytes.first(16)}, {"v", DType::u8, {4}, bytes.first(4)}};
+  contents.buffers = {{"b", DType::f32, {}, bytes.first(4)}};
+  contents.optimizer = {{"m", DType::f32, {2, 2}, bytes.first(16)}};
+  const auto plan = plan_save(contents, Rank{0}, WorldSize{1});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(fits(*plan, contents));
+  EXPECT_FALSE(fits(SavePlan(), contents));
+  const auto fits_when = [&](const std::function<void(Contents&)>& change) {
+    Contents other = contents;
+    change(other);
+    return fits(*plan, other);
+  };
+  EXPECT_TRUE(fits_when([&](Contents& c) { c.parameters[0].data = bytes.last(16); }));
+  EXPECT_FALSE(fits_when([](Contents& c) { c.parameters[0].name = "x"; }));
+  EXPECT_FALSE(fits_when([](Contents& c) { c.parameters[0].dtype = DType::i32; }));
+  EXPECT_FALSE(fits_when([](Contents& c) { c.parameters[0].shape = {4, 1}; }));
+  EXPECT_FALSE(fits_when([&](Contents& c) { c.parameters[0].data = bytes.first(12); }));
+  EXPECT_FALSE(fits_when([](Contents& c) { std::swap(c.parameters[0], c.parameters[1]); }));
+  EXPECT_FALSE(fits_when([](Contents& c) { c.parameters.pop_back(); }));
+  EXPECT_FALSE(fits_when([](Contents& c) { c.optimizer.clear(); }));
+  EXPECT_FALSE(fits_when([](Contents& c) { std::swap(c.buffers, c.optimizer_of_rank_zero); }));
+  EXPECT_FALSE(fits_when([&](Contents& c) { c.shards = {{c.parameters[0], {2, 2}, 0, false}}; }));
 }
 
 TEST(Plan, tensors_that_cannot_be_stored_are_named) {

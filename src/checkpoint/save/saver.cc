@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <deque>
-#include <limits>
+#include <map>
 
 #include "base/file.h"
 #include "base/stopwatch.h"
@@ -11,91 +10,17 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
-#include "checkpoint/save/commit.h"
-#include "checkpoint/save/page_buffer.h"
-#include "checkpoint/save/shard_writer.h"
+#include "checkpoint/save/slot.h"
+#include "checkpoint/save/step_writer.h"
 
 namespace stoker::checkpoint {
 
 namespace {
 
-std::uint64_t total_bytes(const std::vector<ShardFile>& files) {
-  std::uint64_t sum = 0;
-  for (const ShardFile& file : files) sum += file.bytes;
-  return sum;
-}
-
 constexpr std::size_t kSlots = 2;
-
-// A copy of this rank's share, and everything else the writer needs of the step.
-struct Slot {
-  std::array<PageBuffer, 2> data;  // by Part, in the order of the file
-  SavePlan plan;
-  std::array<ShardPlan, 2> shards;
-  Step step;
-  std::uint64_t turn = 0;
-  State state;
-  State rank_state;
-  State hyper_parameters;
-  double stall_s = 0;
-  Stopwatch since_copy;
-  Deadline deadline = Deadline::never();
-  bool is_busy = false;
-};
-
-// Memory and file layout for a plan; nothing to do when the slot was last used for the same tensors.
-Status prepare_slot(Slot& slot, SavePlan plan) {
-  if (slot.plan.layout == plan.layout) return {};
-  slot.plan.layout.clear();  // until all below is done the slot fits nothing
-  for (const Part part : kParts) {
-    const std::size_t p = static_cast<std::size_t>(part);
-    if (slot.data[p].bytes().size() >= whole_pages(plan.parts[p].bytes)) continue;
-    slot.data[p] = PageBuffer();  // first give back what is too small
-    OK_OR_RETURN(buffer, PageBuffer::create(plan.parts[p].bytes));
-    slot.data[p] = std::move(buffer);
-  }
-  for (std::size_t p = 0; p < kParts.size(); ++p) {
-    OK_OR_RETURN(shard, plan_shard(plan.parts[p], ""));
-    slot.shards[p] = std::move(shard);
-  }
-  slot.plan = std::move(plan);
-  return {};
-}
-
-void copy_share(const Contents& contents, Slot& slot) {
-  for (const Part part : kParts) {
-    const std::size_t p = static_cast<std::size_t>(part);
-    const std::vector<const TensorView*> views = views_of(contents, part);
-    const PartPlan& plan = slot.plan.parts[p];
-    for (std::size_t i = 0; i < slot.shards[p].order.size(); ++i) {
-      const Slice& slice = plan.mine[slot.shards[p].order[i]];
-      const std::span<const std::byte> from = bytes_of(*views[slice.tensor], slice);
-      if (from.empty()) continue;
-      const std::uint64_t at = slot.shards[p].file.header.entries[i].begin;
-      std::memcpy(slot.data[p].bytes().data() + at, from.data(), from.size());
-    }
-  }
-}
-
-Manifest make_manifest(const Slot& slot, const SaverOptions& options, const std::string& save,
-                       std::vector<ReadyMarker> markers) {
-  Manifest manifest;
-  manifest.step = slot.step;
-  manifest.save = save;
-  manifest.run = options.run;
-  manifest.world_size = options.world_size;
-  manifest.written = unix_seconds(RealClock().wall());
-  manifest.state = slot.state;
-  manifest.hyper_parameters = slot.hyper_parameters;
-  for (std::size_t p = 0; p < kParts.size(); ++p) manifest.tensors[p] = slot.plan.parts[p].tensors;
-  for (ReadyMarker& marker : markers) {
-    manifest.stall_s = std::max(manifest.stall_s, marker.stall_s);
-    manifest.write_s = std::max(manifest.write_s, marker.write_s);
-    manifest.rank_states.push_back(std::move(marker.rank_state));
-    std::move(marker.files.begin(), marker.files.end(), std::back_inserter(manifest.files));
-  }
-  return manifest;
-}
+// Steps that may be on a node's own disk and not yet on shared storage.
+constexpr std::size_t kKept = 2;
+constexpr std::size_t kOutcomes = 64;
 
 Status check_options(const SaverOptions& options) {
   if (options.directory.empty()) return invalid("checkpoint: no directory given (checkpoint.directory)");
@@ -130,6 +55,8 @@ class Saver::Impl {
  public:
   explicit Impl(SaverOptions options) : options_(std::move(options)) {
     thread_ = Thread([this](const StopToken& stop) { write_all(stop); });
+    if (options_.local.empty()) return;
+    drainer_ = Thread([this](const StopToken& stop) { drain_all(stop); });
   }
   ~Impl() {
     (void)wait(Deadline::after(std::chrono::seconds(1)));
@@ -142,19 +69,21 @@ class Saver::Impl {
       const MutexLock lock(mutex_);
       has_ended_ = true;
       thread_.request_stop();
+      drainer_.request_stop();
     }
     changed_.notify_all();
     thread_.join();
+    drainer_.join();
   }
 
   Status reserve(const Contents& contents) {
-    OK_OR_RETURN(plan, plan_save(contents, options_.rank, options_.world_size));
+    RETURN_IF_ERROR(look_at(contents));
     std::vector<Slot*> taken;
     Status status;
     while (status.ok() && taken.size() < kSlots) {
       auto slot = free_slot();
       if (slot.ok()) taken.push_back(*slot);
-      status = slot.ok() ? prepare_slot(**slot, plan) : slot.status();
+      status = slot.ok() ? prepare_slot(**slot, layout_) : slot.status();
     }
     for (Slot* slot : taken) release(slot);
     return status;
@@ -162,30 +91,47 @@ class Saver::Impl {
 
   Status save(const Contents& contents) {
     Stopwatch stall;
-    OK_OR_RETURN(plan, plan_save(contents, options_.rank, options_.world_size));
     if (contents.step.value < 0) return invalid("checkpoint: step {} is less than zero", contents.step);
+    RETURN_IF_ERROR(look_at(contents));
     OK_OR_RETURN(slot, free_slot());
-    if (Status status = fill(*slot, std::move(plan), contents); !status.ok()) {
+    if (Status status = prepare_slot(*slot, layout_); !status.ok()) {
       release(slot);
       return status;
     }
-    slot->stall_s = stall.seconds();
-    slot->since_copy = Stopwatch();
-    slot->deadline = Deadline::after(options_.limit);
-    const MutexLock lock(mutex_);
-    queue_.push_back(slot);
-    changed_.notify_all();
-    return std::exchange(error_, Status());
+    Status earlier = hand_over(describe(*slot, contents));
+    // Written behind as it arrives.
+    copy_share(contents, *slot);
+    finish_copy(*slot, stall.seconds());
+    return earlier;
   }
 
   Status wait(Deadline deadline) {
     const MutexLock lock(mutex_);
-    while (!queue_.empty()) {
-      if (!changed_.wait(mutex_, deadline) && !queue_.empty()) {
-        return timeout("checkpoint step {}: still being written", queue_.front()->step);
+    while (!in_flight_.empty()) {
+      if (!changed_.wait(mutex_, deadline) && !in_flight_.empty()) {
+        return timeout("checkpoint step {}: still being written", in_flight_.front().second);
       }
     }
     return std::exchange(error_, Status());
+  }
+
+  std::uint64_t turns() const { return turn_; }
+  std::optional<Status> outcome(std::uint64_t turn) const {
+    const MutexLock lock(mutex_);
+    const auto found = outcomes_.find(turn);
+    return found == outcomes_.end() ? std::nullopt : std::optional<Status>(found->second);
+  }
+  bool wait_for_turn(std::uint64_t turn, Deadline deadline) const {
+    const MutexLock lock(mutex_);
+    // A turn that is neither queued nor remembered was forgotten: it has ended.
+    const auto is_queued = [&]() REQUIRES_LOCK(mutex_) {
+      return std::any_of(in_flight_.begin(), in_flight_.end(),
+                         [&](const auto& entry) { return entry.first == turn; });
+    };
+    while (is_queued()) {
+      if (!changed_.wait(mutex_, deadline)) return !is_queued();
+    }
+    return true;
   }
 
   std::optional<SaveTimes> last_times() const {
@@ -194,34 +140,16 @@ class Saver::Impl {
   }
   bool is_busy() const {
     const MutexLock lock(mutex_);
-    return !queue_.empty();
+    return !in_flight_.empty();
   }
-  // Removes what was given up. REQUIRES: every rank is past those steps, or has_been_read() was asked.
-  void tidy() {
-    for (const auto& [step, folder] : given_up_) {
-      // Away first: a rank that is late would otherwise write into it while it is being removed.
-      const Path away = options_.directory / removed_folder_name(step);
-      if (rename_path(folder, away).ok()) (void)remove_tree(away);
-    }
-    given_up_.clear();
-  }
-  // At the end no later step tells that the others have read why one was given up: each leaves a note of its
-  // own when it has. A folder that is not read in time stays, without data, for the next attempt to remove.
-  void tidy_what_was_read(Deadline deadline) {
-    for (const auto& [step, folder] : given_up_) {
-      while (!has_been_read(folder) && !deadline.passed()) RealClock().sleep(std::chrono::milliseconds(2));
-    }
-    std::erase_if(given_up_, [&](const auto& entry) { return !has_been_read(entry.second); });
-    tidy();
+  void tidy_what_was_read(Deadline deadline) { writer_.tidy_what_was_read(deadline); }
+  // Takes away the folder on the node's own disk once no rank has a share in it.
+  void leave_node() {
+    std::error_code error;
+    if (!options_.local.empty()) std::filesystem::remove(options_.local, error);
   }
 
  private:
-  bool has_been_read(const Path& folder) const {
-    for (int r = 0; r < options_.world_size.value; ++r) {
-      if (!path_exists(folder / failed_name(Rank{r}))) return false;
-    }
-    return true;
-  }
   // Marks a slot as taken; waits while the writer has them all.
   Result<Slot*> free_slot() {
     const Deadline deadline = Deadline::after(options_.limit + std::chrono::seconds(5));
@@ -245,113 +173,155 @@ class Saver::Impl {
     changed_.notify_all();
   }
 
-  Status fill(Slot& slot, SavePlan plan, const Contents& contents) {
-    RETURN_IF_ERROR(prepare_slot(slot, std::move(plan)));
-    slot.step = contents.step;
-    slot.turn = turn_++;
-    slot.state = contents.state;
-    slot.rank_state = contents.rank_state;
-    slot.hyper_parameters = contents.hyper_parameters;
-    copy_share(contents, slot);
+  // What is saved next: mostly the same tensors as before.
+  Status look_at(const Contents& contents) {
+    if (layout_ && fits(layout_->plan, contents)) return {};
+    OK_OR_RETURN(layout, lay_out(contents, options_.rank, options_.world_size));
+    layout_ = std::move(layout);
     return {};
   }
 
-  // The writer thread.
+  // All of a step but the bytes of its tensors.
+  StepInFlight describe(Slot& slot, const Contents& contents) {
+    StepInFlight step;
+    step.slot = &slot;
+    step.layout = slot.layout;
+    step.turn = turn_++;
+    step.deadline = Deadline::after(options_.limit);
+    step.head.step = contents.step;
+    step.head.save = format("{}/{}/{}", options_.run, options_.writer, step.turn);
+    step.head.run = options_.run;
+    step.head.world_size = options_.world_size;
+    step.marker.save = step.head.save;
+    step.marker.layout = slot.layout->plan.layout;
+    step.marker.rank_state = contents.rank_state;
+    if (options_.compares_ranks) step.marker.samples = samples_of(contents, slot.layout->plan);
+    if (options_.rank.value == 0) {
+      step.head.state = contents.state;
+      step.head.hyper_parameters = contents.hyper_parameters;
+    }
+    for (Arriving& part : slot.arriving) part.restart();
+    return step;
+  }
+
+  // To the writer's thread; returns the error of an earlier step, once.
+  Status hand_over(StepInFlight step) {
+    const MutexLock lock(mutex_);
+    in_flight_.push_back({step.turn, step.head.step});
+    queue_.push_back(std::move(step));
+    changed_.notify_all();
+    return std::exchange(error_, Status());
+  }
+
+  using Queue = std::deque<StepInFlight>;
+  // Waits for a step in one of the queues; nothing once the thread shall end.
+  std::optional<StepInFlight> next_of(Queue Impl::* queue, const StopToken& stop) {
+    const MutexLock lock(mutex_);
+    while ((this->*queue).empty() && !stop.stop_requested())
+      changed_.wait(mutex_, Deadline::after(std::chrono::hours(1)));
+    if (stop.stop_requested()) return std::nullopt;
+    StepInFlight step = std::move((this->*queue).front());
+    (this->*queue).pop_front();
+    changed_.notify_all();
+    return step;
+  }
+
+  // The writer thread: to shared storage, or to the node's own disk, which frees the memory.
   void write_all(const StopToken& stop) {
-    for (;;) {
-      Slot* slot = nullptr;
-      {
-        const MutexLock lock(mutex_);
-        while (queue_.empty() && !stop.stop_requested())
-          changed_.wait(mutex_, Deadline::after(std::chrono::hours(1)));
-        if (stop.stop_requested()) return;
-        slot = queue_.front();
+    while (auto step = next_of(&Impl::queue_, stop)) {
+      name_tensors(*step);
+      if (options_.local.empty()) {
+        commit(*step, stop);
+        continue;
       }
-      Status status = write_step(*slot, stop);
+      wait_for_drain(stop);
+      keep_on_node(*step, stop);
       const MutexLock lock(mutex_);
-      if (!status.ok() && error_.ok()) {
-        error_ = std::move(status).with_context(format("checkpoint step {}", slot->step));
-      }
-      slot->is_busy = false;
-      queue_.pop_front();
+      draining_ += 1;
+      drains_.push_back(std::move(*step));
       changed_.notify_all();
     }
   }
 
-  Status write_step(Slot& slot, const StopToken& stop) {
-    PendingStep pending(options_, slot.step, slot.turn, slot.deadline);
-    std::vector<ShardFile> files;
-    const Status opened = pending.open();
-    // A folder that was there before belongs to somebody else: nothing of it is touched.
-    if (opened.code() == Code::exists) return opened;
-    Status status = opened.ok() ? write_share_and_commit(slot, pending, files, stop) : opened;
-    if (status.ok()) return status;
-    status = pending.explain(status);
-    pending.give_up(status, files);
-    if (options_.rank.value == 0) given_up_.emplace_back(slot.step, pending.folder());
-    return status;
+  // Until fewer than kKept steps are on the node's own disk: the death of the node takes no more of them.
+  void wait_for_drain(const StopToken& stop) {
+    const MutexLock lock(mutex_);
+    while (draining_ >= kKept && !stop.stop_requested())
+      changed_.wait(mutex_, Deadline::after(std::chrono::hours(1)));
   }
 
-  Status write_share_and_commit(Slot& slot, PendingStep& pending, std::vector<ShardFile>& files,
-                                const StopToken& stop) {
-    RETURN_IF_ERROR(write_share(slot, pending, files, stop));
-    RETURN_IF_ERROR(pending.sync_folders(files));
-    const double write_s = slot.since_copy.lap();
-    std::uint64_t bytes = total_bytes(files);
-    RETURN_IF_ERROR(pending.tell_ready(
-        {pending.save(), slot.plan.layout, files, slot.rank_state, slot.stall_s, write_s}));
-    if (options_.rank.value == 0) {
-      OK_OR_RETURN(markers, pending.collect(stop));
-      bytes = 0;
-      for (const ReadyMarker& marker : markers) bytes += total_bytes(marker.files);
-      RETURN_IF_ERROR(pending.publish(make_manifest(slot, options_, pending.save(), std::move(markers))));
-      // After this point the step is saved: nothing below may turn that into an error.
-      tidy();
-      (void)keep_newest(options_.directory, options_.keep, options_.reading);
-      if (options_.observe) options_.observe(CommitPoint::pruned);
-    } else {
-      RETURN_IF_ERROR(pending.await_outcome(stop));
+  // Not for the caller's thread: there may be ten thousand tensors.
+  void name_tensors(StepInFlight& step) const {
+    if (options_.rank.value != 0) return;
+    for (std::size_t p = 0; p < kParts.size(); ++p) step.head.tensors[p] = step.layout->plan.parts[p].tensors;
+  }
+
+  // Where the node's disk refuses, the share stays in memory and goes straight to shared storage.
+  void keep_on_node(StepInFlight& step, const StopToken& stop) {
+    Status status = writer_.keep_on_node(step, stop);
+    if (status.ok()) release(std::exchange(step.slot, nullptr));
+    const MutexLock lock(mutex_);
+    local_problem_ = std::move(status);
+  }
+
+  // The second thread, with a node's own disk: from there to shared storage.
+  void drain_all(const StopToken& stop) {
+    while (auto step = next_of(&Impl::drains_, stop)) {
+      step->deadline = Deadline::after(options_.limit);
+      commit(*step, stop);
+      const MutexLock lock(mutex_);
+      draining_ -= 1;
+      changed_.notify_all();
+    }
+  }
+
+  void commit(StepInFlight& step, const StopToken& stop) {
+    auto times = writer_.commit(step, stop);
+    if (times.ok()) {
+      const MutexLock lock(mutex_);
+      times->local_problem = local_problem_;
+      times_ = std::move(*times);
+    }
+    end_step(step, times.status());
+  }
+
+  void end_step(StepInFlight& step, Status status) {
+    status = std::move(status).with_context(format("checkpoint step {}", step.head.step));
+    if (step.slot != nullptr) {
+      wait_for_copy(step);  // a save that failed early: the caller may still be filling it
+      release(std::exchange(step.slot, nullptr));
     }
     const MutexLock lock(mutex_);
-    times_ = SaveTimes{slot.step, slot.stall_s, write_s, slot.since_copy.seconds(), bytes};
-    return {};
-  }
-
-  Status write_share(Slot& slot, const PendingStep& pending, std::vector<ShardFile>& files,
-                     const StopToken& stop) {
-    for (const Part part : kParts) {
-      const std::size_t p = static_cast<std::size_t>(part);
-      if (slot.shards[p].order.empty()) continue;
-      // Laid out anew: the header names this save.
-      OK_OR_RETURN(shard, plan_shard(slot.plan.parts[p], pending.save()));
-      ShardFile file{shard_path(part, options_.rank),      options_.rank,
-                     shard.file.header.file_bytes,         shard.file.header.data_begin,
-                     pieces_of(shard, slot.plan.parts[p]), {}};
-      const std::span<const std::byte> data = slot.data[p].bytes();
-      OK_OR_RETURN(blocks, write_shard(pending.folder() / file.path, shard.file.bytes,
-                                       data.first(slot.plan.parts[p].bytes), stop));
-      file.blocks = std::move(blocks);
-      files.push_back(std::move(file));
-    }
-    return {};
+    outcomes_[step.turn] = status;
+    if (outcomes_.size() > kOutcomes) outcomes_.erase(outcomes_.begin());
+    if (!status.ok() && error_.ok()) error_ = std::move(status);
+    std::erase_if(in_flight_, [&](const auto& entry) { return entry.first == step.turn; });
+    changed_.notify_all();
   }
 
   // Constant after construction.
   const SaverOptions options_;
   // Used by the caller's thread only.
   std::uint64_t turn_ = 0;
-  // Used by the writer thread only, and by tidy().
-  std::vector<std::pair<Step, Path>> given_up_;
-  // A slot belongs to the caller while it is filled and to the writer while it is queued; is_busy is guarded
-  // by mutex_.
+  SaveLayoutPointer layout_;  // of the tensors saved last
+  // Used by the threads, and by the caller's once they have ended.
+  StepWriter writer_{options_};
+  // A slot belongs to the caller while it is filled and to the step that has it then; is_busy is guarded by
+  // mutex_.
   std::array<Slot, kSlots> slots_;
   mutable Mutex mutex_;
-  Condition changed_;
-  std::deque<Slot*> queue_ GUARDED_BY(mutex_);
+  mutable Condition changed_;
+  Queue queue_ GUARDED_BY(mutex_);
+  Queue drains_ GUARDED_BY(mutex_);              // on the node's own disk, or refused by it
+  std::size_t draining_ GUARDED_BY(mutex_) = 0;  // those, and the one that is on its way from there
+  std::deque<std::pair<std::uint64_t, Step>> in_flight_ GUARDED_BY(mutex_);  // neither published nor failed
   bool has_ended_ GUARDED_BY(mutex_) = false;
   Status error_ GUARDED_BY(mutex_);
+  Status local_problem_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Status> outcomes_ GUARDED_BY(mutex_);  // by turn, the last kOutcomes
   std::optional<SaveTimes> times_ GUARDED_BY(mutex_);
-  Thread thread_;  // last: it uses all of the above
+  Thread thread_;   // these two last: they use all of the above
+  Thread drainer_;  // with a node's own disk only
 };
 
 Saver::Saver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -374,8 +344,15 @@ Status Saver::wait(Deadline deadline) { return impl_->wait(deadline); }
 Status Saver::finish(Deadline deadline) {
   Status status = impl_->wait(deadline);
   impl_->end();
+  impl_->leave_node();
   impl_->tidy_what_was_read(Deadline::after(std::min<Duration>(deadline.left(), std::chrono::seconds(1))));
   return status;
+}
+
+std::uint64_t Saver::turns() const { return impl_->turns(); }
+std::optional<Status> Saver::outcome(std::uint64_t turn) const { return impl_->outcome(turn); }
+bool Saver::wait_for_turn(std::uint64_t turn, Deadline deadline) const {
+  return impl_->wait_for_turn(turn, deadline);
 }
 
 std::optional<SaveTimes> Saver::last_times() const { return impl_->last_times(); }

@@ -79,22 +79,24 @@ class BlockSums {
   std::uint64_t filled_ = 0;
 };
 
-Status write_all(File& file, std::string_view header, std::span<const std::byte> data, const StopToken& stop,
-                 BlockSums& sums) {
-  const std::uint64_t size = header.size() + data.size();
+Status not_there(const Path& path) {
+  return timeout("{}: what it shall hold was not copied in time", printable(path.string()));
+}
+
+Status write_all(File& file, std::string_view header, const ShardData& data, const StopToken& stop) {
+  const std::uint64_t size = header.size() + data.bytes.size();
   RETURN_IF_ERROR(file.reserve(size));
   OK_OR_RETURN(head, PageBuffer::create(header.size()));
   std::memcpy(head.bytes().data(), header.data(), header.size());
   PageWriter writer(file);
   RETURN_IF_ERROR(writer.write(0, head.bytes()));
-  sums.add(head.bytes());
   constexpr std::size_t kPerCall = 16 << 20;
-  for (std::size_t done = 0; done < data.size(); done += kPerCall) {
+  for (std::size_t done = 0; done < data.bytes.size(); done += kPerCall) {
     if (stop.stop_requested()) return cancelled("{}: stopped while writing", printable(file.path().string()));
-    const std::size_t n = std::min(kPerCall, data.size() - done);
-    const std::span pages(data.data() + done, whole_pages(n));
+    const std::size_t n = std::min(kPerCall, data.bytes.size() - done);
+    if (!data.arriving.wait(done + n, data.deadline)) return not_there(file.path());
+    const std::span pages(data.bytes.data() + done, whole_pages(n));
     RETURN_IF_ERROR(writer.write(header.size() + done, pages));
-    sums.add(data.subspan(done, n));
   }
   RETURN_IF_ERROR(file.truncate(size));  // the last page was written whole
   RETURN_IF_ERROR(file.sync());
@@ -103,7 +105,7 @@ Status write_all(File& file, std::string_view header, std::span<const std::byte>
 
 }  // namespace
 
-Result<ShardPlan> plan_shard(const PartPlan& part, std::string_view save) {
+Result<ShardPlan> plan_shard(const PartPlan& part) {
   std::vector<formats::SafetensorsEntry> entries;
   std::vector<Piece> pieces;
   std::map<std::string_view, std::size_t> slices;
@@ -113,11 +115,11 @@ Result<ShardPlan> plan_shard(const PartPlan& part, std::string_view save) {
     pieces.push_back({tensor.name, tensor.dtype, tensor.shape, part.mine[i].first_row, 0, 0});
     slices.emplace(tensor.name, i);
   }
-  OK_OR_RETURN(file, formats::plan_safetensors(std::move(entries),
-                                               {{"DCP_SHARDING_INFO", sharding_info(std::move(pieces))},
-                                                {"DCP_VERSION", "1.0"},
-                                                {"format", "pt"},
-                                                {std::string(kSaveKey), std::string(save)}}));
+  OK_OR_RETURN(file,
+               formats::plan_safetensors(std::move(entries), {{"DCP_SHARDING_INFO", sharding_info(pieces)},
+                                                              {"DCP_VERSION", "1.0"},
+                                                              {"format", "pt"},
+                                                              {std::string(kSaveKey), ""}}));
   ShardPlan plan{std::move(file), {}};
   for (const auto& entry : plan.file.header.entries) plan.order.push_back(slices.at(entry.name));
   return plan;
@@ -134,11 +136,22 @@ std::vector<Piece> pieces_of(const ShardPlan& shard, const PartPlan& part) {
 }
 
 Result<std::vector<std::uint32_t>> write_shard(const Path& path, std::string_view header,
-                                               std::span<const std::byte> data, const StopToken& stop) {
+                                               const ShardData& data, const StopToken& stop) {
   const Path part = path.string() + ".part";
   OK_OR_RETURN(file, File::create_new(part));
   BlockSums sums;
-  Status status = write_all(file, header, data, stop, sums);
+  bool is_summed = false;
+  // Beside the writing, which waits for the disk most of the time; but after the copying, for which the
+  // training stands still.
+  Thread summing([&](const StopToken&) {
+    if (!data.arriving.wait(data.bytes.size(), data.deadline)) return;
+    sums.add(std::as_bytes(std::span(header.data(), header.size())));
+    sums.add(data.bytes);
+    is_summed = true;
+  });
+  Status status = write_all(file, header, data, stop);
+  summing.join();
+  if (status.ok() && !is_summed) status = not_there(path);
   if (status.ok()) status = rename_path(part, path);
   if (!status.ok()) {
     (void)remove_file(part);

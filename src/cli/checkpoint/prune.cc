@@ -13,6 +13,8 @@ struct Pruning {
   RunChoice choice;
   std::optional<std::int64_t> keep;
   std::optional<Duration> every;
+  std::optional<std::int64_t> best;
+  std::string metric;
   bool dry_run = false;
 };
 
@@ -58,7 +60,9 @@ Status prune(const Pruning& pruning, Output& out) {
   OK_OR_RETURN(directory, find_checkpoints(pruning.choice));
   install_stop_signals();
   const checkpoint::KeepRule rule{.newest = static_cast<int>(*pruning.keep),
-                                  .every = pruning.every.value_or(Duration::zero())};
+                                  .every = pruning.every.value_or(Duration::zero()),
+                                  .best = static_cast<int>(pruning.best.value_or(0)),
+                                  .metric = pruning.metric};
   auto progress = out.progress("reading");
   OK_OR_RETURN(plan, checkpoint::plan_pruning(directory, rule, checkpoint::Depth::bytes, *progress));
   progress.reset();
@@ -87,6 +91,9 @@ int checkpoint_prune(std::span<const std::string> words, Output& out) {
                        "a run (id, prefix, folder, 'last') or a checkpoint directory");
   arguments.option("--keep", &pruning.keep, "N", "the newest so many whole ones stay; at least 1");
   arguments.option("--every", &pruning.every, "TIME", "and the first of every such stretch of time: 6h");
+  arguments.option("--best", &pruning.best, "N", "and so many that are best by --metric");
+  arguments.option("--metric", &pruning.metric, "NAME",
+                   "a number of their state: val_top1; of a loss the least is best");
   arguments.flag("--dry-run", &pruning.dry_run, "show what would be removed");
   arguments.option("--runs", &pruning.choice.runs, "DIR",
                    "folder that holds the runs (the job's record.directory)");
@@ -97,6 +104,11 @@ int checkpoint_prune(std::span<const std::string> words, Output& out) {
     return out.fail(invalid("checkpoint prune: --keep: {} is not between 1 and 1000000", *pruning.keep));
   if (pruning.every && *pruning.every < std::chrono::seconds(1))
     return out.fail(invalid("checkpoint prune: --every: less than a second"));
+  if (pruning.best.has_value() == pruning.metric.empty())
+    return out.fail(invalid("checkpoint prune: --best and --metric: give both or none")
+                        .cure("--best 2 --metric val_top1"));
+  if (pruning.best && (*pruning.best < 1 || *pruning.best > 1'000'000))
+    return out.fail(invalid("checkpoint prune: --best: {} is not between 1 and 1000000", *pruning.best));
   const Status status = prune(pruning, out);
   return status.ok() ? exit_code::kOk : out.fail(status);
 }

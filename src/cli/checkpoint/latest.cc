@@ -1,0 +1,72 @@
+// `stoker checkpoint latest FOLDER`: docs/commands/checkpoint-latest.md
+#include "checkpoint/foreign/latest.h"
+
+#include "cli/checkpoint/directory.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+
+namespace stoker::cli {
+namespace {
+
+struct Search {
+  RunChoice choice;
+  std::string match;
+  std::optional<Duration> settle;
+};
+
+std::string to_json(const Path& folder, const checkpoint::Latest& latest) {
+  nlohmann::ordered_json skipped = nlohmann::ordered_json::array();
+  for (const checkpoint::SkippedStep& step : latest.skipped) {
+    skipped.push_back({{"path", step.folder.string()}, {"why", step.why}});
+  }
+  nlohmann::ordered_json json = {{"folder", folder.string()},
+                                 {"path", nullptr},
+                                 {"kind", latest.kind},
+                                 {"step", nullptr},
+                                 {"skipped", std::move(skipped)}};
+  if (latest.path) json["path"] = latest.path->string();
+  if (latest.step) json["step"] = *latest.step;
+  return dump(json);
+}
+
+Status search(const Search& search, Output& out) {
+  OK_OR_RETURN(folder, find_checkpoints(search.choice));
+  install_stop_signals();
+  RealClock clock;
+  checkpoint::LatestOptions options{.match = search.match};
+  if (search.settle) options.settle = *search.settle;
+  auto progress = out.progress("reading");
+  OK_OR_RETURN(latest, checkpoint::find_latest(folder, options, clock, *progress));
+  progress.reset();
+  for (const checkpoint::SkippedStep& step : latest.skipped) {
+    out.note("passed over {}: {}", printable(step.folder.filename().string()), step.why);
+  }
+  if (!latest.path) {
+    return not_found("{}: {}", printable(folder.string()),
+                     latest.skipped.empty() ? "no checkpoint" : "no checkpoint is whole");
+  }
+  out.line("{}", latest.path->string());
+  out.json(to_json(folder, latest));
+  return {};
+}
+
+}  // namespace
+
+int checkpoint_latest(std::span<const std::string> words, Output& out) {
+  Search wanted;
+  Arguments arguments(
+      "checkpoint latest",
+      "Prints the newest checkpoint of a folder that is whole, Stoker's or another program's.");
+  arguments.positional("FOLDER|RUN", &wanted.choice.run, "a folder with checkpoints of any kind, or a run");
+  arguments.option("--match", &wanted.match, "PATTERN", "only names that fit, as 'epoch-*.pt'");
+  arguments.option("--settle", &wanted.settle, "TIME",
+                   "what changed a shorter time ago is watched for so long: it may still be written [2s]");
+  arguments.option("--runs", &wanted.choice.runs, "DIR",
+                   "folder that holds the runs (the job's record.directory)");
+  arguments.example("stoker checkpoint latest runs/resnet50/checkpoints");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  const Status status = search(wanted, out);
+  return status.ok() ? exit_code::kOk : out.fail(status);
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,425 @@
+"""stoker.checkpoint: what is saved comes back as it was, on any number of ranks, checked; nothing is pickled."""
+
+import collections
+import json
+import math
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+import stoker
+import torch
+from stoker import checkpoint
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    checkpoint.close()
+
+
+def bits(tensor):
+    return tensor.resolve_conj().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+
+
+def same(a, b):
+    """Equal in type, and in value to the last bit."""
+    if isinstance(a, torch.Tensor):
+        return isinstance(b, torch.Tensor) and a.dtype == b.dtype and a.shape == b.shape and bits(a) == bits(b)
+    if isinstance(a, numpy.ndarray):
+        return isinstance(b, numpy.ndarray) and a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, dict):
+        return type(a) is type(b) and list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, float) and math.isnan(a):
+        return isinstance(b, float) and math.isnan(b)
+    return type(a) is type(b) and a == b
+
+
+def training(steps=3, width=400):
+    """A model with batch norm, its optimizer and scheduler after some steps."""
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(8, width), torch.nn.BatchNorm1d(width), torch.nn.Linear(width, 3))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, betas=(0.8, 0.9))
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [2, 4])
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(torch.randn(16, 8)).square().mean().backward()
+        optimizer.step()
+        schedule.step()
+    return model, optimizer, schedule
+
+
+def state_of(model, optimizer, schedule, **others):
+    return {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "schedule": schedule.state_dict(),
+        **others,
+    }
+
+
+def test_a_training_goes_on_from_it_as_if_it_had_not_been_interrupted(tmp_path):
+    first, second = training(), training(steps=0)
+    folder = checkpoint.save(state_of(*first, epoch=2, rng=torch.get_rng_state()), tmp_path, step=3)
+    assert folder == tmp_path / "step-3"
+    state = checkpoint.load(tmp_path)
+    assert state.step == 3 and state.folder == folder and state["epoch"] == 2
+    for name, part in zip(("model", "optimizer", "schedule"), second, strict=True):
+        part.load_state_dict(state[name])
+    results = []
+    for model, optimizer, schedule in (first, second):
+        torch.set_rng_state(state["rng"])
+        optimizer.zero_grad()
+        model(torch.randn(16, 8)).square().mean().backward()
+        optimizer.step()
+        schedule.step()
+        results.append((model.state_dict(), schedule.get_last_lr()))
+    assert same(*results)
+
+
+def everything():
+    types = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16]
+    types += [torch.float32, torch.float64, torch.uint16, torch.uint32, torch.uint64]
+    tensors = {str(kind): torch.arange(6).reshape(2, 3).to(kind) for kind in types}
+    tensors |= {
+        "float8": torch.tensor([1.5, -2, 0.25]).to(torch.float8_e4m3fn),
+        "complex64": torch.tensor([1 + 2j, 3 - 4j]),
+        "complex128": torch.tensor([[1 + 2j]], dtype=torch.complex128),
+        "scalar": torch.tensor(7),
+        "empty": torch.empty(0, 5),
+        "transposed": torch.arange(12.0).reshape(3, 4).T,
+        "conjugated": torch.tensor([1 + 2j]).conj(),
+        "channels_last": torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        "parameter": torch.nn.Parameter(torch.ones(3)).detach(),
+        "large": torch.randn(300, 200),
+    }
+    return {
+        "model": tensors,
+        "numpy": {"float": numpy.arange(5.0), "generator": numpy.random.default_rng(1).bit_generator.state},
+        "arrays": [numpy.array([[1 + 2j]], numpy.complex64), numpy.array(3, numpy.int16), numpy.array([True, False])],
+        "plain": {
+            "none": None,
+            "truth": [True, False],
+            "numbers": (0, -5, 2**70, 0.1, -0.0, 1e300, math.inf, -math.inf, math.nan, 1 + 2j),
+            "text": "grüße\n\0",
+            "bytes": b"\0\xff",
+            "bytearray": bytearray(b"ab"),
+            "nested": {"a": [{"b": ({},)}]},
+            "keys": {0: "a", 1.5: "b", None: "c", "d": "e", (1, "x"): "f"},
+            "ordered": collections.OrderedDict([("z", 1), ("a", 2)]),
+            "counter": collections.Counter({30: 1, 60: 2}),
+            "random": random.Random(3).getstate(),
+        },
+        "a.b": torch.ones(2),
+        "a": {"b": torch.zeros(2)},
+    }
+
+
+def test_all_that_a_state_may_hold_comes_back_as_it_was(tmp_path):
+    state = everything()
+    checkpoint.save(state, tmp_path, step=0)
+    loaded = checkpoint.load(tmp_path)
+    assert list(loaded) == list(state)
+    for key in state:
+        assert same(state[key], loaded[key]), key
+    assert all((file.suffix, b"pickle" in file.read_bytes()) != (".json", True) for file in tmp_path.rglob("*.*"))
+
+
+def test_others_read_the_files_without_stoker(tmp_path):
+    import torch.distributed.checkpoint as dcp
+    from safetensors.torch import load_file
+
+    model, optimizer, schedule = training()
+    checkpoint.save(state_of(model, optimizer, schedule), tmp_path, step=3)
+    (file,) = (tmp_path / "step-3/model").iterdir()
+    assert same(dict(sorted(load_file(file).items())), dict(sorted(model.state_dict().items())))
+    into = {name: torch.zeros_like(tensor) for name, tensor in model.state_dict().items()}
+    reader = dcp.HuggingFaceStorageReader(str(tmp_path / "step-3/model"))
+    dcp.load(into, storage_reader=reader, no_dist=True)
+    assert same(into, dict(model.state_dict()))
+    manifest = json.loads((tmp_path / "step-3/manifest.json").read_text())
+    assert "state.0.exp_avg" in [tensor["name"] for tensor in manifest["optimizer"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (lambda: {"model": {"f": print}}, "'model.f' is a builtin_function_or_method"),
+        (lambda: {"a": [1, {2, 3}]}, "'a.1' is a set"),
+        (lambda: {"a": torch.device("cpu")}, "'a' is a device"),
+        (lambda: {"a": {object(): 1}}, "'a' has a key of type object"),
+        (lambda: {"model": {"w": torch.eye(2).to_sparse()}}, "tensor 'model.w': is sparse"),
+        (lambda: {"model": {"w": torch.empty(2, device="meta")}}, "tensor 'model.w': is on the device 'meta'"),
+        (lambda: {"w": numpy.array(["text"])}, "tensor 'w': is of numpy's type str"),
+        (lambda: [torch.ones(1)], "state is list, expected a dict"),
+    ],
+)
+def test_what_no_checkpoint_holds_is_refused_by_its_name(tmp_path, value, said):
+    with pytest.raises(stoker.InvalidError, match=f"^checkpoint: {re.escape(said)}"):
+        checkpoint.save(value(), tmp_path, step=1)
+    assert not list(tmp_path.glob("*"))
+
+
+def test_a_state_that_contains_itself_is_refused(tmp_path):
+    state = {"model": {}}
+    state["model"]["again"] = state
+    with pytest.raises(stoker.InvalidError, match=r"^checkpoint: 'model\.again' contains itself$"):
+        checkpoint.save(state, tmp_path, step=1)
+
+
+@pytest.mark.parametrize("step", [-1, 1.5, True, "3"])
+def test_a_step_is_a_whole_number(tmp_path, step):
+    with pytest.raises(stoker.InvalidError, match="is not a whole number from 0 on"):
+        checkpoint.save({}, tmp_path, step=step)
+
+
+def test_the_newest_whole_step_is_loaded_and_the_others_are_named(tmp_path):
+    for step in (1, 2, 3):
+        checkpoint.save({"model": {"w": torch.full((40,), step)}}, tmp_path, step=step)
+    file = next((tmp_path / "step-3/model").iterdir())
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    (tmp_path / "step-2/manifest.json").unlink()
+    state = checkpoint.load(tmp_path)
+    assert state.step == 1 and state["model"]["w"].tolist() == [1] * 40
+    (third, why_third), (second, why_second) = state.skipped
+    assert (third, second) == (tmp_path / "step-3", tmp_path / "step-2")
+    assert re.search(r"shard-00001.*: damaged between bytes 0 and \d+ \(crc32c .*: 'w', written by rank 0$", why_third)
+    assert why_second.endswith("has no manifest, so it is not a whole checkpoint")
+    assert checkpoint.load(tmp_path, step=1).step == 1
+    with pytest.raises(stoker.CorruptError, match="damaged between bytes"):
+        checkpoint.load(tmp_path, step=3)
+    with pytest.raises(stoker.NotFoundError, match="step-9: no such checkpoint"):
+        checkpoint.load(tmp_path, step=9)
+    (tmp_path / "step-1/manifest.json").unlink()
+    with pytest.raises(stoker.NotFoundError, match=r"no valid checkpoint \(.*step-3.*; .*step-2.*; .*step-1"):
+        checkpoint.load(tmp_path)
+    with pytest.raises(stoker.NotFoundError, match=r"nothing: no checkpoint$"):
+        checkpoint.load(tmp_path / "nothing")
+
+
+def test_old_steps_go_when_keep_says_so(tmp_path):
+    for step in range(5):
+        checkpoint.save({"a": step}, tmp_path, step=step, keep=2)
+    assert sorted(os.listdir(tmp_path)) == ["step-3", "step-4"]
+    checkpoint.save({"a": 5}, tmp_path, step=5)  # other options: another writer, which keeps all
+    assert sorted(os.listdir(tmp_path)) == ["step-3", "step-4", "step-5"]
+
+
+def test_the_best_steps_stay_too(tmp_path):
+    for step, loss in enumerate([0.9, 0.2, 0.5, math.nan, 0.4]):
+        options = {"keep": 1, "keep_best": 2, "metric": "val_loss"}
+        checkpoint.save({"val_loss": loss, "w": torch.ones(2)}, tmp_path, step=step, **options)
+    assert sorted(os.listdir(tmp_path)) == ["step-1", "step-4"]  # of the two best the second is the newest
+    for options, said in [
+        ({"keep_best": 1, "metric": "a"}, "checkpoint: keep_every and keep_best: without keep all steps stay"),
+        ({"keep": 1, "keep_best": 1}, "checkpoint: keep_best and metric: give both or none"),
+        ({"keep": -1}, "checkpoint: keep: -1 is less than 0"),
+    ]:
+        with pytest.raises(stoker.InvalidError, match=f"^{re.escape(said)}$"):
+            checkpoint.save({}, tmp_path, step=9, **options)
+
+
+def test_a_step_that_is_there_is_replaced(tmp_path):
+    for value in (1, 2):
+        checkpoint.save({"a": value}, tmp_path, step=7)
+    assert checkpoint.load(tmp_path)["a"] == 2 and os.listdir(tmp_path) == ["step-7"]
+
+
+def test_saving_in_the_background_takes_the_values_of_the_call(tmp_path):
+    tensor = torch.zeros(1 << 20)
+    checkpoint.reserve({"model": {"w": tensor}}, tmp_path)
+    savings = []
+    for step in (1, 2, 3):
+        tensor.fill_(step)
+        savings.append(checkpoint.save_async({"model": {"w": tensor}}, tmp_path, step=step))
+    tensor.fill_(9)
+    for step, saving in enumerate(savings, 1):
+        assert saving.wait() == tmp_path / f"step-{step}" and saving.done()
+        assert (checkpoint.load(tmp_path, step=step)["model"]["w"] == step).all()
+
+
+def test_a_save_in_the_background_is_not_lost_at_the_end_of_the_program(python, tmp_path):
+    code = """
+import sys, torch
+from stoker import checkpoint
+checkpoint.save_async({"model": {"w": torch.ones(1 << 22)}}, sys.argv[1], step=1)
+"""
+    python(code, tmp_path / "ckpt")
+    assert checkpoint.load(tmp_path / "ckpt")["model"]["w"].sum() == 1 << 22
+
+
+@pytest.mark.needs("mount")
+def test_a_full_disk_is_an_error_of_that_save_alone(tmpfs):
+    disk = tmpfs("12M")
+    big, small = {"model": {"w": torch.ones(5 << 20)}}, {"model": {"w": torch.ones(1 << 18)}}
+    checkpoint.save(small, disk / "ckpt", step=1)
+    with pytest.raises(stoker.NoSpaceError, match=r"^checkpoint step 2: .*no space left on device"):
+        checkpoint.save(big, disk / "ckpt", step=2)
+    saving = checkpoint.save_async(big, disk / "ckpt", step=3)
+    while not saving.done():
+        time.sleep(0.01)
+    with pytest.warns(RuntimeWarning, match="step-3: not saved: checkpoint step 3: .*no space left"):
+        checkpoint.save(small, disk / "ckpt", step=4)
+    assert checkpoint.load(disk / "ckpt").step == 4
+    assert sorted(os.listdir(disk / "ckpt")) == ["step-1", "step-4"]
+
+
+def test_tensors_that_are_there_are_filled_in_place(tmp_path):
+    model, optimizer, schedule = training()
+    checkpoint.save(state_of(model, optimizer, schedule), tmp_path, step=3)
+    other, *_ = training(steps=0)
+    other = other.to(memory_format=torch.preserve_format)
+    addresses = [tensor.data_ptr() for tensor in other.state_dict().values()]
+    state = checkpoint.load(tmp_path, into={"model": other.state_dict()})
+    assert [tensor.data_ptr() for tensor in other.state_dict().values()] == addresses
+    assert same(dict(other.state_dict()), dict(model.state_dict()))
+    assert same(state["optimizer"], optimizer.state_dict()) and state.differences == []
+    strided = torch.zeros(8, 400).T
+    array = numpy.zeros((400, 8), numpy.float32, order="F")
+    for target in (strided, array):
+        checkpoint.load(tmp_path, only="model.0.weight", into={"model": {"0.weight": target}})
+        assert numpy.array_equal(numpy.asarray(target), model[0].weight.detach().numpy())
+
+
+def test_a_model_that_differs_is_told_by_name_or_filled_where_it_fits(tmp_path):
+    model, *_ = training()
+    checkpoint.save({"model": model.state_dict()}, tmp_path, step=1)
+    other = {name: torch.zeros_like(tensor) for name, tensor in model.state_dict().items()}
+    other["2.weight"] = torch.zeros(5, 400)
+    other["head"] = torch.zeros(1)
+    del other["0.bias"]
+    with pytest.raises(stoker.InvalidError) as raised:
+        checkpoint.load(tmp_path, into={"model": other})
+    expected = [
+        "'model.0.bias' is in the checkpoint only",
+        "'model.2.weight' is F32 [5, 400], in the checkpoint F32 [3, 400]",
+        "'model.head' is not in the checkpoint",
+    ]
+    assert str(raised.value).startswith(f"{tmp_path}/step-1: does not fit: {'; '.join(expected)}\n")
+    state = checkpoint.load(tmp_path, into={"model": other}, strict=False)
+    assert state.differences == expected
+    assert torch.equal(other["0.weight"], model[0].weight) and not other["2.weight"].any()
+
+
+def test_only_what_is_asked_for_is_read(tmp_path):
+    model, optimizer, schedule = training()
+    checkpoint.save(state_of(model, optimizer, schedule, epoch=4), tmp_path, step=3)
+    (file,) = (tmp_path / "step-3/optimizer").iterdir()
+    file.write_bytes(b"damaged")
+    assert list(checkpoint.load(tmp_path, only=["model", "epoch"])) == ["model", "epoch"]
+    biases = checkpoint.load(tmp_path, only="model.*bias")
+    assert list(biases["model"]) == ["0.bias", "1.bias", "2.bias"]
+    with pytest.raises(stoker.InvalidError, match=r"has nothing that is named 'head' \(only\)$"):
+        checkpoint.load(tmp_path, step=3, only="head")
+    with pytest.raises(stoker.CorruptError, match="optimizer/shard-00001"):
+        checkpoint.load(tmp_path, step=3)
+
+
+def test_tensors_come_as_what_they_were_or_as_what_is_asked_for(tmp_path, python):
+    checkpoint.save(
+        {"t": torch.ones(3), "n": numpy.ones(3), "b": torch.ones(2, dtype=torch.bfloat16)}, tmp_path, step=1
+    )
+    assert [type(value) for value in checkpoint.load(tmp_path, tensors="torch").values()] == [torch.Tensor] * 3
+    assert isinstance(checkpoint.load(tmp_path, only="t", tensors="numpy")["t"], numpy.ndarray)
+    with pytest.raises(stoker.InvalidError, match=r"^checkpoint: tensor 'b': is bfloat16, which numpy does not have"):
+        checkpoint.load(tmp_path, tensors="numpy")
+    with pytest.raises(stoker.InvalidError, match=r"^checkpoint: tensors: unknown kind 'jax'"):
+        checkpoint.load(tmp_path, tensors="jax")
+    code = """
+import sys
+from stoker import checkpoint
+state = checkpoint.load(sys.argv[1])
+print(memoryview(state["t"]).tolist(), hasattr(state["b"], "__dlpack__"), {"torch", "numpy"} & set(sys.modules))
+"""
+    assert python(code, tmp_path) == "[1.0, 1.0, 1.0] True set()\n"
+
+
+class Dlpack:
+    """Somebody else's tensors."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **arguments):
+        return self._array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+def test_whatever_speaks_dlpack_is_saved(tmp_path):
+    state = {"w": Dlpack(torch.arange(6, dtype=torch.bfloat16).reshape(2, 3)), "n": Dlpack(numpy.arange(4.0))}
+    checkpoint.save(state, tmp_path, step=1)
+    loaded = checkpoint.load(tmp_path)
+    assert loaded["w"].tolist() == [[0, 1, 2], [3, 4, 5]] and loaded["n"].tolist() == [0, 1, 2, 3]
+    with pytest.raises(stoker.InvalidError, match=r"^checkpoint: tensor 'w': .* strided"):
+        checkpoint.save({"w": Dlpack(torch.ones(3, 2).T)}, tmp_path, step=2)
+
+
+def test_a_folder_of_another_run_is_refused_when_a_run_is_given(tmp_path):
+    checkpoint.save({"a": 1}, tmp_path, step=1, run="one")
+    with pytest.raises(stoker.ExistsError, match="holds checkpoints of run 'one', not of 'two'"):
+        checkpoint.save({"a": 1}, tmp_path, step=2, run="two")
+    checkpoint.save({"a": 1}, tmp_path, step=2)
+    assert checkpoint.load(tmp_path).run == "one"
+
+
+def test_a_forked_child_saves_for_itself(tmp_path):
+    checkpoint.save({"a": 1}, tmp_path, step=1)
+    child = os.fork()
+    if child == 0:
+        try:
+            checkpoint.save({"a": 2}, tmp_path, step=2)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert checkpoint.load(tmp_path)["a"] == 2
+    checkpoint.save({"a": 3}, tmp_path, step=3)
+
+
+def test_a_killed_program_leaves_the_step_before(tmp_path, module_environment):
+    code = """
+import sys, torch
+from stoker import checkpoint
+state = {"model": {"w": torch.zeros(1 << 21)}}
+for step in range(1, 10**6):
+    state["model"]["w"].fill_(step)
+    checkpoint.save_async(state, sys.argv[1], step=step, keep=2)
+    print(step, flush=True)
+"""
+    for turn in range(4):
+        command = [sys.executable, "-c", code, tmp_path / f"ckpt-{turn}"]
+        child = subprocess.Popen(command, env=module_environment, stdout=subprocess.PIPE, text=True)
+        while int(child.stdout.readline()) < 4 + turn:  # two at most are in flight
+            pass
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        state = checkpoint.load(tmp_path / f"ckpt-{turn}")
+        assert not state.skipped and (state["model"]["w"] == state.step).all()
+
+
+def test_the_checkpoint_of_the_trainer_in_cpp_is_read_too(tmp_path):
+    from conftest import BIN
+
+    environment = dict(os.environ, STOKER_EXPORT=str(tmp_path))
+    command = [BIN / "checkpoint_test", "--gtest_filter=Export.*"]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)
+    state = checkpoint.load(tmp_path / "world-2", rank=1, world_size=2)
+    assert state["epoch"] == 20 and state["lr"] == 20.0 and state.rank_state == {"rank": 1}
+    assert state.world_size == 2 and state.hyper_parameters == {"momentum": 0.9}
+    expected = (tmp_path / "expected/fc.weight").read_bytes()
+    assert state["model"]["fc.weight"].numpy().tobytes() == expected
+    assert "state.conv.weight.momentum_buffer" in state["optimizer"]
+    assert Path(state.folder).name == "step-200"

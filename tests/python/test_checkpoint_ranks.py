@@ -1,0 +1,185 @@
+"""stoker.checkpoint on several ranks: data parallel shares replicated tensors, FSDP2 saves the rows that each rank holds,
+and any number of ranks loads either."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import stoker
+import torch
+from stoker import checkpoint
+
+PROLOGUE = """
+import os, sys, torch
+import torch.distributed as dist
+from stoker import checkpoint
+folder = sys.argv[1]
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+def model():
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(64, 301), torch.nn.BatchNorm1d(301), torch.nn.Linear(301, 130))
+"""
+
+
+@pytest.fixture
+def ranks(tmp_path, module_environment):
+    """ranks(world, code) runs the prologue and `code` on so many ranks; what each printed, or the first error."""
+
+    def run(world, code, expected=0):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        processes = []
+        for rank in range(world):
+            place = {"RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            environment = module_environment | {name: str(value) for name, value in place.items()}
+            environment["OMP_NUM_THREADS"] = "1"
+            command = [sys.executable, "-c", PROLOGUE + code, tmp_path / "ckpt"]
+            pipe = subprocess.PIPE
+            processes.append(subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True))
+        told = [process.communicate(timeout=120) for process in processes]
+        codes = [process.returncode for process in processes]
+        assert codes == [expected] * world, "\n".join(err for _, err in told)
+        return [out for out, _ in told]
+
+    return run
+
+
+def test_ranks_share_what_is_the_same_and_rank_zero_says_what_is_not(ranks, tmp_path):
+    ranks(
+        3,
+        """
+ddp = torch.nn.parallel.DistributedDataParallel(model(), broadcast_buffers=False)
+optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
+for step in range(2):
+    torch.manual_seed(100 * step + rank)  # other data, so other batch-norm statistics
+    optimizer.zero_grad()
+    ddp(torch.randn(8, 64)).square().mean().backward()
+    optimizer.step()
+    saving = checkpoint.save_async(
+        {"model": ddp.module.state_dict(), "optimizer": optimizer.state_dict(), "rank": rank}, folder, step=step,
+        rank_state={"rng": torch.get_rng_state().numpy().tobytes(), "rank": rank})
+saving.wait()
+if rank == 0:
+    torch.save({"model": ddp.module.state_dict(), "optimizer": optimizer.state_dict()}, folder + ".pt")
+for target in (model(), ):
+    state = checkpoint.load(folder, into={"model": target.state_dict()})
+    assert state.rank_state["rank"] == rank and state["rank"] == 0
+    assert all(torch.equal(a, b) for a, b in zip(target.parameters(), ddp.module.parameters()))
+""",
+    )
+    folder = tmp_path / "ckpt"
+    expected, state = torch.load(f"{folder}.pt", weights_only=True), checkpoint.load(folder)
+    assert state.step == 1 and state.world_size == 3 and state.rank_state is None and state["rank"] == 0
+    assert all(torch.equal(state["model"][name], tensor) for name, tensor in expected["model"].items())
+    for number, of_tensor in expected["optimizer"]["state"].items():
+        saved = state["optimizer"]["state"][number]["momentum_buffer"]
+        assert torch.equal(saved, of_tensor["momentum_buffer"])
+    manifest = json.loads((folder / "step-1/manifest.json").read_text())
+    sizes = {file["rank"]: 0 for file in manifest["files"]}
+    for file in manifest["files"]:
+        sizes[file["rank"]] += file["bytes"] - file["header_bytes"]
+    assert len(sizes) == 3 and max(sizes.values()) < 0.6 * sum(sizes.values())
+    holders = {
+        file["rank"] for file in manifest["files"] for piece in file["pieces"] if piece["name"].startswith("1.running")
+    }
+    assert holders == {0}
+
+
+FSDP = """
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor
+mesh = init_device_mesh("cpu", (world,))
+sharded = model()
+fully_shard(sharded, mesh=mesh)
+optimizer = torch.optim.AdamW(sharded.parameters(), lr=0.1)
+torch.manual_seed(5)
+sharded(torch.randn(8, 64)).square().mean().backward()
+optimizer.step()
+assert any(isinstance(tensor, DTensor) for tensor in sharded.state_dict().values())
+"""
+
+
+def test_sharded_rows_are_saved_by_who_holds_them_and_loaded_on_any_number_of_ranks(ranks, tmp_path):
+    ranks(
+        2,
+        FSDP
+        + """
+checkpoint.save({"model": sharded.state_dict(), "optimizer": optimizer.state_dict()}, folder, step=1)
+full = {name: t.full_tensor() if isinstance(t, DTensor) else t for name, t in sharded.state_dict().items()}
+if rank == 0:
+    torch.save(full, folder + ".pt")
+""",
+    )
+    folder = tmp_path / "ckpt"
+    expected, state = torch.load(f"{folder}.pt", weights_only=True), checkpoint.load(folder)
+    assert list(state["model"]) == list(expected)
+    assert all(torch.equal(state["model"][name], tensor) for name, tensor in expected.items())
+    moments = state["optimizer"]["state"][0]["exp_avg"]
+    assert moments.shape == expected["0.weight"].shape and moments.abs().sum() > 0
+    ranks(
+        3,
+        FSDP
+        + """
+before = {name: t.full_tensor().clone() for name, t in sharded.state_dict().items() if isinstance(t, DTensor)}
+state = checkpoint.load(folder, into={"model": sharded.state_dict(), "optimizer": optimizer.state_dict()}, strict=False)
+expected = torch.load(folder + ".pt", weights_only=True)
+for name, t in sharded.state_dict().items():
+    full = t.full_tensor() if isinstance(t, DTensor) else t
+    assert torch.equal(full, expected[name]), name
+assert state.differences == [], state.differences
+""",
+    )
+
+
+def test_what_cannot_be_saved_is_told_by_its_name_and_the_next_step_is_saved(ranks, tmp_path):
+    said = ranks(
+        2,
+        """
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+mesh = init_device_mesh("cpu", (world,))
+def attempt(tensor, step):
+    try:
+        checkpoint.save({"model": {"w": tensor}}, folder, step=step)
+    except ValueError as error:
+        print(str(error).splitlines()[0])
+attempt(distribute_tensor(torch.arange(12.0).reshape(4, 3), mesh, [Shard(1)]), 1)
+attempt(DTensor.from_local(torch.ones(4, 3), mesh, [Partial()]), 1)
+attempt(torch.full((200, 200), 1.0 + rank), 1)
+attempt(distribute_tensor(torch.arange(12.0).reshape(4, 3), mesh, [Replicate()]), 2)
+if rank == 0:
+    try:
+        checkpoint.save({"a": 1}, folder, step=3, timeout=1)
+    except TimeoutError as error:
+        print(error)
+    print(checkpoint.save({"a": 2}, folder + "-alone", step=3, rank=0, world_size=1).name)
+dist.barrier()
+""",
+    )
+    for rank, lines in enumerate(text.splitlines() for text in said):
+        for line in lines[:2]:
+            assert line.startswith("checkpoint: tensor 'model.w': is distributed as (")
+            assert line.endswith("checkpoints hold rows of one mesh axis: Shard(0), others replicated")
+        why = "tensor 'w': rank 1 holds other values than rank 0, and each would save a share of it"
+        assert lines[2] == f"checkpoint step 1: {'rank 0: ' if rank else ''}{why}"
+    assert said[0].splitlines()[3:] == ["checkpoint step 3: rank 1 did not write its share within 1.0 s", "step-3"]
+    state = checkpoint.load(tmp_path / "ckpt")
+    assert state.step == 2 and torch.equal(state["model"]["w"], torch.arange(12.0).reshape(4, 3))
+
+
+def test_ranks_without_a_common_name_are_told_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name in ("STOKER_ATTEMPT_DIR", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(stoker.InvalidError, match=r"^checkpoint: the ranks have no common name .* \(writer\)"):
+        checkpoint.save({"a": 1}, tmp_path, step=1)
+    with pytest.raises(stoker.InvalidError, match=r"^checkpoint: rank 5 of 2 does not exist"):
+        checkpoint.save({"a": 1}, tmp_path, step=1, rank=5, world_size=2)
+    assert os.listdir(tmp_path) == []

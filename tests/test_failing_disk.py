@@ -1,0 +1,110 @@
+"""Reading from a disk that fails: what cannot be read is named, nothing crashes, and it works again once the disk does."""
+
+import os
+import re
+import shutil
+import time
+
+import pytest
+from failing_disk import failing_disk
+from packing import tree
+
+pytestmark = pytest.mark.needs("fuse")
+
+# Takes batches until the end; prints what it was given and what it was told.
+LOADER = """
+import json, sys, stoker
+options = {"batch_size": 100, "transform": "cifar-eval", "shuffle": False, "split": "train", "tensors": "dlpack"}
+loader = stoker.Loader(sys.argv[1], **(options | json.loads(sys.argv[2])))
+batches = 0
+try:
+    for batch in loader:
+        batches += 1
+except stoker.StokerError as error:
+    print(type(error).__name__, error)
+print(batches)
+"""
+PATIENT = """
+import os, sys, stoker
+loader = stoker.Loader(sys.argv[1], batch_size=100, transform="cifar-eval", shuffle=False, split="train", timeout=0.5)
+batches = iter(loader)
+try:
+    next(batches)
+except TimeoutError as error:
+    print(error)
+open(sys.argv[2] + ".new", "w").close()
+os.rename(sys.argv[2] + ".new", sys.argv[2])
+loader = stoker.Loader(sys.argv[1], batch_size=100, transform="cifar-eval", shuffle=False, split="train", timeout=60)
+print(sum(1 for _ in loader))
+"""
+
+
+@pytest.fixture
+def disk(example_dataset, tmp_path):
+    """The packed example on a disk that can fail."""
+    shutil.copytree(example_dataset, tmp_path / "data")
+    with failing_disk(tmp_path / "data", tmp_path / "box") as disk:
+        yield disk
+
+
+def first_shard(disk):
+    return sorted(disk.folder.glob("train-*"))[0]
+
+
+def test_without_faults_all_is_as_on_any_disk(stoker, disk, tmp_path):
+    assert tree(disk.folder) == tree(tmp_path / "data")
+    stoker("data", "verify", disk.folder, "--full", code=0)
+
+
+def test_verify_names_the_shard_and_goes_on_with_the_others(stoker, disk):
+    shard = first_shard(disk)
+    disk.fail(shard.name, 1 << 20, (1 << 20) + 4096)
+    stoker("data", "verify", disk.folder, code=0)
+    lines = stoker("data", "verify", disk.folder, "--full", code=1).out.splitlines()
+    assert len(lines) == 2, lines
+    assert lines[1].startswith(f"{shard.name}   block 0 ") and lines[1].endswith(f"{shard}: input/output error")
+    disk.mend()
+    stoker("data", "verify", disk.folder, "--full", code=0)
+
+
+def test_an_index_that_cannot_be_read_is_an_error_and_no_crash(stoker, disk):
+    size = (disk.folder / "index.bin").stat().st_size
+    for begin, end in ((0, 4096), (size // 2, size // 2 + 1), (size - 1, size)):
+        disk.fail("index.bin", begin, end)
+        done = stoker("data", "verify", disk.folder, code=3)
+        assert done.err == f"{disk.folder}/index.bin: cannot be read from its disk\n"
+    disk.mend()
+    stoker("data", "verify", disk.folder, code=0)
+
+
+@pytest.mark.parametrize("options", ["{}", '{"resident": 0}', '{"errors": "skip"}', '{"transform": null}'])
+def test_a_loader_names_shard_and_sample_and_skips_nothing(disk, python, options):
+    shard = first_shard(disk)
+    disk.fail(shard.name, shard.stat().st_size // 2)
+    told, batches = python(LOADER, disk.folder, options).splitlines()
+    named = rf"UnavailableError sample '.+' \(in shard '{shard.name}'\): {shard}: input/output error"
+    assert re.fullmatch(named, told)
+    assert 0 < int(batches) < 50
+    disk.mend()
+    assert python(LOADER, disk.folder, options) == "50\n"
+
+
+def test_a_disk_that_does_not_answer_is_told_within_the_timeout(disk, python, tmp_path):
+    shard = first_shard(disk)
+    disk.hang(shard.name)
+    begun = time.monotonic()
+    told, batches = python(PATIENT, disk.folder, tmp_path / "box/faults").splitlines()
+    assert time.monotonic() - begun < 60
+    named = rf"loader: no batch before the deadline: epoch 1, still at sample '.+' \(in shard '{shard.name}'\)"
+    assert re.fullmatch(named, told) and batches == "50"
+
+
+def test_packing_from_it_names_the_file_and_leaves_no_dataset(stoker, photos, tmp_path):
+    with failing_disk(photos, tmp_path / "box") as disk:
+        disk.fail("cat/0077.jpg")
+        done = stoker("data", "pack", disk.folder, "packed", code=3)
+        assert done.err.splitlines()[-1] == f"{disk.folder}/cat/0077.jpg: input/output error"
+        assert not os.path.exists(tmp_path / "packed/manifest.json")
+        disk.mend()
+        stoker("data", "pack", disk.folder, "packed", code=0)
+        stoker("data", "verify", "packed", "--full", code=0)
