@@ -114,6 +114,22 @@ T round_trip(const T& event, Read read) {
   return back.value_or(T{});
 }
 
+TEST(RunEvents, what_is_known_of_a_chain_comes_back) {
+  const Submitted submitted_one = round_trip(Submitted{"812", 4, {"/runs/a", "/runs/b"}}, submitted);
+  EXPECT_EQ(submitted_one.scheduler_job, "812");
+  EXPECT_EQ(submitted_one.links, 4);
+  EXPECT_THAT(submitted_one.after, ElementsAre("/runs/a", "/runs/b"));
+  AttemptStarted started;
+  started.scheduler_job = "812_2";
+  started.resume_written = 1763719411.5;
+  started.links = 4;
+  const AttemptStarted back = round_trip(started, attempt_started);
+  EXPECT_EQ(back.resume_written, 1763719411.5);
+  EXPECT_EQ(back.links, 4);
+  EXPECT_EQ(round_trip(NoNextAttempt{"was cancelled"}, no_next_attempt).reason, "was cancelled");
+  EXPECT_EQ(round_trip(RequeueAsked{"7_2"}, requeue_asked).job, "7_2");
+}
+
 TEST(RunEvents, come_back_as_they_were_written) {
   const AttemptStarted started{1,       {"node1", 4711, 99, "boot pid"}, 4, {"python", "a b"}, "/c/step-7", 7,
                                "812345"};
@@ -146,9 +162,18 @@ TEST(RunEvents, come_back_as_they_were_written) {
   EXPECT_EQ(e.reason, "killed by signal 9");
 
   const AttemptEnded over = round_trip(AttemptEnded{2, Outcome::stopped, 75, 1, "time limit"}, attempt_ended);
+  EXPECT_FALSE(over.is_loss);
+  EXPECT_TRUE(
+      round_trip(AttemptEnded{.outcome = Outcome::failed, .exit_code = 137, .is_loss = true}, attempt_ended)
+          .is_loss);
   EXPECT_EQ(over.outcome, Outcome::stopped);
   EXPECT_EQ(over.exit_code, 75);
   EXPECT_EQ(over.first_rank, 1);
+  const Staged staged_back = round_trip(Staged{1, "n2", true, "/tmp/stoker-r", 7, 1 << 20, 1.5}, staged);
+  EXPECT_EQ(staged_back.host, "n2");
+  EXPECT_TRUE(staged_back.is_back);
+  EXPECT_EQ(staged_back.files, 7);
+
   const CheckpointSaved c =
       round_trip(CheckpointSaved{100, 2, "/c/step-100", 1 << 20, 1.5, 0.01}, checkpoint_saved);
   EXPECT_EQ(c.step, 100);

@@ -1,5 +1,6 @@
 #include "record/run_events.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace stoker::record {
@@ -62,11 +63,18 @@ std::string_view to_text(Outcome outcome) {
 }
 
 Status write_event(EventWriter& out, const Submitting& event) {
-  return Fields().add("host", event.host).add("comment", event.comment).write(out, kSubmitting);
+  Fields fields;
+  fields.add("host", event.host).add("comment", event.comment);
+  if (event.tasks > 1) fields.add("tasks", whole(event.tasks));
+  return fields.write(out, kSubmitting);
 }
 
 Status write_event(EventWriter& out, const Submitted& event) {
-  return Fields().add("scheduler_job", event.scheduler_job).write(out, kSubmitted);
+  Fields fields;
+  fields.add("scheduler_job", event.scheduler_job);
+  if (event.links > 0) fields.add("links", whole(event.links));
+  if (!event.after.empty()) fields.add("after", event.after);
+  return fields.write(out, kSubmitted);
 }
 
 Status write_event(EventWriter& out, const SubmitFailed& event) {
@@ -77,10 +85,18 @@ Status write_event(EventWriter& out, const CancelAsked& event) {
   return Fields().add("user", event.user).add("host", event.host).write(out, kCancelAsked);
 }
 
+Status write_event(EventWriter& out, const NoNextAttempt& event) {
+  return Fields().add("reason", event.reason).write(out, kNoNextAttempt);
+}
+
+Status write_event(EventWriter& out, const RequeueAsked& event) {
+  return Fields().add("job", event.job).write(out, kRequeueAsked);
+}
+
 Status write_event(EventWriter& out, const AttemptStarted& event) {
   const ProcessIdentity& who = event.supervisor;
-  return Fields()
-      .add("node", whole(event.node))
+  Fields fields;
+  fields.add("node", whole(event.node))
       .add("host", who.host)
       .add("pid", whole(who.pid))
       .add("pid_start", whole(who.pid_start))
@@ -89,8 +105,11 @@ Status write_event(EventWriter& out, const AttemptStarted& event) {
       .add("command", event.command)
       .add_text("resume", event.resume)
       .add_optional("resume_step", event.resume_step)
-      .add_text("scheduler_job", event.scheduler_job)
-      .write(out, kAttemptStarted);
+      .add_text("scheduler_job", event.scheduler_job);
+  if (event.resume_written > 0) fields.add("resume_written", event.resume_written);
+  if (event.links > 0) fields.add("links", whole(event.links));
+  if (event.may_restart) fields.add("may_restart", true);
+  return fields.write(out, kAttemptStarted);
 }
 
 Status write_event(EventWriter& out, const RankStarted& event) {
@@ -120,13 +139,26 @@ Status write_event(EventWriter& out, const Stopping& event) {
 }
 
 Status write_event(EventWriter& out, const AttemptEnded& event) {
-  return Fields()
-      .add("node", whole(event.node))
+  Fields fields;
+  fields.add("node", whole(event.node))
       .add("outcome", std::string(to_text(event.outcome)))
       .add("exit_code", whole(event.exit_code))
       .add_optional("first_rank", event.first_rank)
-      .add_text("reason", event.reason)
-      .write(out, kAttemptEnded);
+      .add_text("reason", event.reason);
+  if (event.is_loss) fields.add("loss", whole(1));
+  return fields.write(out, kAttemptEnded);
+}
+
+Status write_event(EventWriter& out, const Staged& event) {
+  return Fields()
+      .add("node", whole(event.node))
+      .add("host", event.host)
+      .add("direction", std::string(event.is_back ? "back" : "in"))
+      .add("folder", event.folder)
+      .add("files", whole(event.files))
+      .add("bytes", whole(event.bytes))
+      .add("seconds", event.seconds)
+      .write(out, kStaged);
 }
 
 Status write_event(EventWriter& out, const CheckpointSaved& event) {
@@ -150,12 +182,15 @@ Status write_event(EventWriter& out, const Resumed& event) {
 
 std::optional<Submitting> submitting(const Event& event) {
   if (event.kind != kSubmitting) return std::nullopt;
-  return Submitting{text(event, "host"), text(event, "comment")};
+  return Submitting{text(event, "host"), text(event, "comment"),
+                    std::max(1, small(event, "tasks").value_or(1))};
 }
 
 std::optional<Submitted> submitted(const Event& event) {
   if (event.kind != kSubmitted || text(event, "scheduler_job").empty()) return std::nullopt;
-  return Submitted{text(event, "scheduler_job")};
+  const auto after = event.list("after");
+  return Submitted{text(event, "scheduler_job"), std::max(0, small(event, "links").value_or(0)),
+                   std::vector<std::string>(after.begin(), after.end())};
 }
 
 std::optional<SubmitFailed> submit_failed(const Event& event) {
@@ -166,6 +201,16 @@ std::optional<SubmitFailed> submit_failed(const Event& event) {
 std::optional<CancelAsked> cancel_asked(const Event& event) {
   if (event.kind != kCancelAsked) return std::nullopt;
   return CancelAsked{text(event, "user"), text(event, "host")};
+}
+
+std::optional<NoNextAttempt> no_next_attempt(const Event& event) {
+  if (event.kind != kNoNextAttempt) return std::nullopt;
+  return NoNextAttempt{text(event, "reason")};
+}
+
+std::optional<RequeueAsked> requeue_asked(const Event& event) {
+  if (event.kind != kRequeueAsked) return std::nullopt;
+  return RequeueAsked{text(event, "job")};
 }
 
 std::optional<AttemptStarted> attempt_started(const Event& event) {
@@ -179,7 +224,10 @@ std::optional<AttemptStarted> attempt_started(const Event& event) {
   started.command.assign(command.begin(), command.end());
   started.resume = text(event, "resume");
   started.resume_step = event.integer("resume_step");
+  started.resume_written = event.number("resume_written").value_or(0);
   started.scheduler_job = text(event, "scheduler_job");
+  started.links = std::max(0, small(event, "links").value_or(0));
+  started.may_restart = event.flag("may_restart").value_or(false);
   return started;
 }
 
@@ -218,7 +266,20 @@ std::optional<AttemptEnded> attempt_ended(const Event& event) {
                       small(event, "exit_code").value_or(0),
                       small(event, "first_rank"),
                       text(event, "reason"),
-                      text(event, "job_state")};
+                      text(event, "job_state"),
+                      event.integer("loss").value_or(0) != 0};
+}
+
+std::optional<Staged> staged(const Event& event) {
+  const auto node = small(event, "node");
+  if (event.kind != kStaged || !node) return std::nullopt;
+  return Staged{*node,
+                text(event, "host"),
+                text(event, "direction") == "back",
+                text(event, "folder"),
+                event.integer("files").value_or(0),
+                event.integer("bytes").value_or(0),
+                event.number("seconds").value_or(0)};
 }
 
 std::optional<CheckpointSaved> checkpoint_saved(const Event& event) {

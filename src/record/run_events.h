@@ -24,6 +24,9 @@ inline constexpr std::string_view kSubmitting = "submitting";
 inline constexpr std::string_view kSubmitted = "submitted";
 inline constexpr std::string_view kSubmitFailed = "submit_failed";
 inline constexpr std::string_view kCancelAsked = "cancel_asked";
+inline constexpr std::string_view kNoNextAttempt = "no_next_attempt";
+inline constexpr std::string_view kRequeueAsked = "requeue_asked";
+inline constexpr std::string_view kStaged = "staged";
 
 /// Which process, so that a reader on the same host can ask whether it still lives: pids are used again, so
 /// its start time (field 22 of /proc/<pid>/stat) counts too, and pids mean something only within one boot of
@@ -43,7 +46,10 @@ struct AttemptStarted {
   std::vector<std::string> command;
   std::string resume;  ///< checkpoint step folder, "" at a start from nothing
   std::optional<std::int64_t> resume_step;
-  std::string scheduler_job;  ///< "" without Slurm
+  std::string scheduler_job;  ///< "" without Slurm; of a chain's link "812_3"
+  double resume_written = 0;  ///< when its checkpoint was last changed, Unix seconds; 0 without one
+  int links = 0;              ///< jobs of the chain at most; 0 outside of one
+  bool may_restart = false;   ///< after some ends the job is started again when it has ended
 };
 
 /// By the supervisor, for each rank it started.
@@ -84,6 +90,8 @@ struct AttemptEnded {
   std::string reason;
   std::string
       job_state;  ///< what the scheduler called its job when a signal ended it: "TIMEOUT"; "" not asked
+  /// That rank was killed from outside, or was no longer heard of: a node that dies looks like this, too.
+  bool is_loss = false;
 };
 
 /// By the trainer's rank 0, when a checkpoint is committed.
@@ -107,11 +115,14 @@ struct Resumed {
 struct Submitting {
   std::string host;
   std::string comment;  ///< by which the job can be found in the scheduler
+  int tasks = 1;        ///< of an array: how many supervisors will report a start
 };
 
 /// By the same, when the scheduler has taken it.
 struct Submitted {
   std::string scheduler_job;
+  int links = 0;                        ///< jobs of the chain at most; 0 outside of one
+  std::vector<std::string> after = {};  ///< run folders that have to be done before it starts
 };
 
 /// By the same, when the scheduler has refused it, or could not be asked.
@@ -125,10 +136,36 @@ struct CancelAsked {
   std::string host;
 };
 
+/// By the job that has ended, or by the next one of its chain: the run does not go on by itself.
+struct NoNextAttempt {
+  std::string reason;
+};
+
+/// By the job that has ended: it asks the scheduler to start it again. Without this event who asked was not
+/// the run.
+struct RequeueAsked {
+  std::string job;
+};
+
+/// By the supervisor, for each node: what was brought to its own disk before the ranks started, or taken back
+/// after them.
+struct Staged {
+  int node = 0;
+  std::string host;
+  bool is_back = false;
+  std::string folder;  ///< on that node
+  std::int64_t files = 0;
+  std::int64_t bytes = 0;
+  double seconds = 0;
+};
+
+Status write_event(EventWriter& out, const Staged& event);
 Status write_event(EventWriter& out, const Submitting& event);
 Status write_event(EventWriter& out, const Submitted& event);
 Status write_event(EventWriter& out, const SubmitFailed& event);
 Status write_event(EventWriter& out, const CancelAsked& event);
+Status write_event(EventWriter& out, const NoNextAttempt& event);
+Status write_event(EventWriter& out, const RequeueAsked& event);
 Status write_event(EventWriter& out, const AttemptStarted& event);
 Status write_event(EventWriter& out, const RankStarted& event);
 Status write_event(EventWriter& out, const RankEnded& event);
@@ -138,10 +175,13 @@ Status write_event(EventWriter& out, const CheckpointSaved& event);
 Status write_event(EventWriter& out, const Resumed& event);
 
 /// The event as a struct; nullopt when it is of another kind or lacks what identifies it.
+std::optional<Staged> staged(const Event& event);
 std::optional<Submitting> submitting(const Event& event);
 std::optional<Submitted> submitted(const Event& event);
 std::optional<SubmitFailed> submit_failed(const Event& event);
 std::optional<CancelAsked> cancel_asked(const Event& event);
+std::optional<NoNextAttempt> no_next_attempt(const Event& event);
+std::optional<RequeueAsked> requeue_asked(const Event& event);
 std::optional<AttemptStarted> attempt_started(const Event& event);
 std::optional<RankStarted> rank_started(const Event& event);
 std::optional<RankEnded> rank_ended(const Event& event);

@@ -1,6 +1,6 @@
 // A run comes into being so:
 //   1. mkdir runs/<id>: the name is ours (its random end makes a second try succeed)
-//   2. job.yaml is written and synced
+//   2. job.yaml is written and synced; its name is with the folder, in 3
 //   3. run.json is written beside, synced, renamed, and the folder synced    <- the run exists from here on
 // A crash before 3 leaves a folder without run.json, which every reader passes over.
 // An attempt's number is taken by mkdir attempts/<n>: the kernel (or the file server) lets one of two win.
@@ -146,6 +146,14 @@ Result<RunFolder> open_listed(const ListedRun& run) {
   return *run.run;
 }
 
+// Of a folder that nobody looks into yet: no other name first, and the folder is synced later.
+Status write_new(const Path& path, std::string_view text) {
+  OK_OR_RETURN(file, File::create_new(path));
+  RETURN_IF_ERROR(file.write(text));
+  RETURN_IF_ERROR(file.sync());
+  return file.close();
+}
+
 }  // namespace
 
 Path Attempt::file(std::string_view stem, int index, std::string_view extension) const {
@@ -157,6 +165,8 @@ Path Attempt::node_events(int node) const { return events(format("node-{:04}", n
 Path Attempt::rank_events(int rank) const { return events(format("rank-{:04}", rank)); }
 Path Attempt::submit_events() const { return events("submit"); }
 Path Attempt::cancel_events() const { return events("cancel"); }
+
+Path Attempt::next_events() const { return events("next"); }
 
 std::string make_run_id(double unix_seconds, std::string_view git, std::string_view name,
                         std::string_view random) {
@@ -188,7 +198,7 @@ Result<RunFolder> RunFolder::create(const Path& runs, const RunDescription& what
   }
   RETURN_IF_ERROR(taken);
   RunFolder run(runs / id, std::move(described));
-  RETURN_IF_ERROR(write_file(run.job(), job_yaml, Durability::synced));
+  RETURN_IF_ERROR(write_new(run.job(), job_yaml));
   RETURN_IF_ERROR(write_file(run.folder() / "run.json", to_run_json(id, run.what_), Durability::synced));
   return run;
 }

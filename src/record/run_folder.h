@@ -41,8 +41,12 @@ class Attempt {
 
   Path job() const { return folder_ / "job.yaml"; }  ///< effective job file of this attempt
   Path log(int rank) const { return file("rank", rank, "log"); }
+  Path torchrun_log(int node) const { return file("torchrun", node, "log"); }  ///< its own words on that node
+  Path hosts() const { return folder_ / "hosts"; }  ///< for srun: the node of each rank, where unequally many
   Path beacon(int rank) const { return file("rank", rank, "beacon"); }
   Path metrics(int rank) const { return file("metrics", rank, "csv"); }
+  Path flight(int rank) const { return file("flight", rank, "bin"); }
+  Path trace(int rank) const { return file("trace", rank, "json"); }
   Path receipts(int rank) const { return file("receipts", rank, "bin"); }
   Path system(int node) const { return file("system", node, "csv"); }
   Path epochs() const { return folder_ / "epochs.csv"; }
@@ -54,6 +58,7 @@ class Attempt {
   Path rank_events(int rank) const;
   Path submit_events() const;  ///< of who submitted it
   Path cancel_events() const;  ///< of who asked for its end
+  Path next_events() const;    ///< of who decides whether the run goes on by itself
 
  private:
   Path file(std::string_view stem, int index, std::string_view extension) const;

@@ -46,9 +46,14 @@ struct Story {
   std::map<int, std::pair<double, AttemptStarted>> started;  // by node
   std::map<int, std::pair<double, AttemptEnded>> ended;
   std::optional<std::pair<double, Submitting>> submitting;
+  std::size_t expected = 1;  // supervisors
   std::string scheduler_job;
   std::optional<std::pair<double, SubmitFailed>> submit_failed;
   bool is_cancelled = false;
+  std::vector<std::string> jobs;
+  std::vector<std::string> after;
+  int links = 0;
+  std::optional<std::string> no_next;
 };
 
 Story read_story(const Attempt& attempt) {
@@ -58,22 +63,32 @@ Story read_story(const Attempt& attempt) {
   for (const Event& event : log->events) {
     if (auto started = attempt_started(event)) {
       const int node = started->node;
-      story.started.try_emplace(node, event.time, *std::move(started));
+      // A task of an array that Slurm starts again goes on in its attempt.
+      story.ended.erase(node);
+      story.started.insert_or_assign(node, std::pair(event.time, *std::move(started)));
     } else if (auto ended = attempt_ended(event)) {
       const int node = ended->node;
       story.ended.insert_or_assign(node, std::pair(event.time, *std::move(ended)));
     } else if (auto asked = submitting(event)) {
+      story.expected = static_cast<std::size_t>(asked->tasks);
       story.submitting.emplace(event.time, *std::move(asked));
     } else if (auto taken = submitted(event)) {
+      story.jobs.push_back(taken->scheduler_job);
       story.scheduler_job = std::move(taken->scheduler_job);
+      story.after = std::move(taken->after);
+      story.links = taken->links;
     } else if (auto refused = submit_failed(event)) {
       story.submit_failed.emplace(event.time, *std::move(refused));
     } else if (cancel_asked(event)) {
       story.is_cancelled = true;
+    } else if (auto no_next = no_next_attempt(event)) {
+      story.no_next = std::move(no_next->reason);
     }
   }
   for (const auto& [node, started] : story.started) {
-    if (story.scheduler_job.empty()) story.scheduler_job = started.second.scheduler_job;
+    if (story.scheduler_job.empty() || started.second.links > 0)
+      story.scheduler_job = started.second.scheduler_job;
+    if (started.second.links > 0) story.links = started.second.links;
   }
   return story;
 }
@@ -133,11 +148,13 @@ void take_ending(const Story& story, RunState& state) {
   state.exit_code = ending->second.exit_code;
   state.first_rank = ending->second.first_rank;
   state.reason = ending->second.reason;
+  state.is_loss = ending->second.is_loss;
   for (const auto& [node, each] : story.ended) state.ended = std::max(state.ended, each.first);
 }
 
 void judge_unfinished(const Story& story, const Attempt& attempt, const Liveness& liveness, RunState& state) {
   const ProcessIdentity* missing = nullptr;
+  std::size_t over = story.ended.size();
   for (const auto& [node, started] : story.started) {
     if (story.ended.contains(node)) continue;
     if (liveness.lives(started.second.supervisor, attempt)) {
@@ -145,6 +162,12 @@ void judge_unfinished(const Story& story, const Attempt& attempt, const Liveness
       return;
     }
     if (missing == nullptr) missing = &started.second.supervisor;
+    ++over;
+  }
+  if (story.started.size() < story.expected) {
+    state.state = State::queued;
+    state.reason = format("{} of {} tasks are over", over, story.expected);
+    return;
   }
   if (const auto* ending = deciding(story); ending != nullptr && ending->second.outcome != Outcome::done) {
     take_ending(story, state);
@@ -157,7 +180,11 @@ void judge_unfinished(const Story& story, const Attempt& attempt, const Liveness
 }
 
 void judge_unstarted(const Story& story, const Attempt& attempt, const Liveness& liveness, RunState& state) {
-  if (story.submit_failed) {
+  if (story.no_next) {  // it was decided before it began
+    state.state = State::failed;
+    state.reason = *story.no_next;
+    state.ended = last_sign_of_life(attempt);
+  } else if (story.submit_failed) {
     state.state = State::failed;
     state.ended = story.submit_failed->first;
     state.reason = story.submit_failed->second.reason;
@@ -172,9 +199,26 @@ void judge_unstarted(const Story& story, const Attempt& attempt, const Liveness&
   }
 }
 
+// The link is the number behind the job: "812_3".
+void add_chain(const Story& story, RunState& state) {
+  state.has_no_next = story.no_next.has_value();
+  state.no_next_reason = story.no_next.value_or("");
+  state.links = story.links;
+  for (const auto& [node, started] : story.started) state.may_restart |= started.second.may_restart;
+  if (story.links == 0 || story.started.empty()) return;
+  state.link = 1;
+  const std::size_t mark = story.scheduler_job.find('_');
+  std::int64_t link = 0;
+  if (mark != std::string::npos && parse_number(story.scheduler_job.substr(mark + 1), &link) && link > 0)
+    state.link = static_cast<int>(std::min<std::int64_t>(link, story.links));
+}
+
 void add_submission(const Story& story, RunState& state) {
   state.scheduler_job = story.scheduler_job;
   state.is_cancelled = story.is_cancelled;
+  state.after = story.after;
+  state.jobs = story.jobs;
+  add_chain(story, state);
   if (!story.submitting) return;
   state.comment = story.submitting->second.comment;
   state.submitted = story.submitting->first;
@@ -247,7 +291,7 @@ RunState derive_state(const RunFolder& run, const LivenessOptions& options) {
   }
   if (story.started.empty()) {
     judge_unstarted(story, last, liveness, state);
-  } else if (story.ended.size() >= story.started.size()) {
+  } else if (story.ended.size() >= std::max(story.started.size(), story.expected)) {
     take_ending(story, state);
   } else {
     judge_unfinished(story, last, liveness, state);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "record/run_events.h"
 #include "record/run_folder.h"
@@ -29,16 +30,26 @@ struct RunState {
   std::optional<int> exit_code;   ///< of the last attempt, when it ended
   std::optional<int> first_rank;  ///< whose end decided
   std::string reason;             ///< one line; "" for running and done
+  bool is_loss = false;           ///< its first rank was killed from outside or not heard of any more
   double started = 0;             ///< of the first attempt, Unix seconds; 0 when there was none
   double last_started = 0;        ///< of the last one, when it has begun
   double ended = 0;  ///< of the last attempt; for a lost one its last sign of life; 0 while running
 
   // What the last attempt knows of the scheduler; empty for one that was started by hand outside of it.
   std::string scheduler_job;
-  std::string comment;         ///< by which its job is found; set when it was submitted
-  double submitted = 0;        ///< Unix seconds; 0 when it was not submitted
-  bool is_submitting = false;  ///< submitted, and neither a job's id nor a failure is recorded
-  bool is_cancelled = false;   ///< somebody has asked for its end
+  std::string comment;             ///< by which its job is found; set when it was submitted
+  double submitted = 0;            ///< Unix seconds; 0 when it was not submitted
+  std::vector<std::string> jobs;   ///< all that were submitted, where one array could not hold them
+  bool is_submitting = false;      ///< submitted, and neither a job's id nor a failure is recorded
+  bool is_cancelled = false;       ///< somebody has asked for its end
+  std::vector<std::string> after;  ///< run folders that it waits for
+
+  // Of a chain, which goes on in job after job.
+  int links = 0;             ///< jobs at most; 0: no chain
+  int link = 0;              ///< which of them the last attempt ran in, from 1; 0 before the first
+  bool may_restart = false;  ///< without a chain: its job may be started again when it has ended
+  bool has_no_next = false;  ///< it was decided that the run does not go on by itself
+  std::string no_next_reason;
 };
 
 /// The calling process, as a supervisor records itself. `proc` is injectable for tests.

@@ -211,6 +211,27 @@ TEST(State, a_submitted_attempt_is_queued_until_it_begins) {
   EXPECT_EQ(run.state().scheduler_job, "812345");
 }
 
+TEST(State, an_array_is_over_when_every_task_of_it_is) {
+  RunInProgress run;
+  const Attempt attempt = run.begin_attempt();
+  auto events = EventWriter::open(attempt.submit_events());
+  ASSERT_TRUE(write_event(*events, Submitting{"login1", "stoker:r/1", 2}).ok());
+  const auto task = [&](int number) { return *EventWriter::open(attempt.node_events(number)); };
+  EventWriter first = task(1);
+  ASSERT_TRUE(write_event(first, AttemptStarted{.node = 1, .supervisor = this_process()}).ok());
+  EXPECT_EQ(run.state().state, State::running);
+  ASSERT_TRUE(write_event(first, AttemptEnded{.node = 1, .exit_code = 0}).ok());
+  EXPECT_EQ(run.state().state, State::queued);
+  EXPECT_EQ(run.state().reason, "1 of 2 tasks are over");
+  EventWriter second = task(2);
+  ASSERT_TRUE(write_event(second, AttemptStarted{.node = 2, .supervisor = this_process()}).ok());
+  ASSERT_TRUE(write_event(second, AttemptEnded{.node = 2, .exit_code = 0}).ok());
+  EXPECT_EQ(run.state().state, State::done);
+  // Slurm starts one of them again.
+  ASSERT_TRUE(write_event(first, AttemptStarted{.node = 1, .supervisor = this_process()}).ok());
+  EXPECT_EQ(run.state().state, State::running);
+}
+
 TEST(State, a_submission_that_was_refused_has_failed_and_says_why) {
   RunInProgress run;
   auto events = EventWriter::open(run.begin_attempt().submit_events());
@@ -231,6 +252,45 @@ TEST(State, that_somebody_asked_for_the_end_is_known) {
   ASSERT_TRUE(write_event(*events, CancelAsked{"ana", "login1"}).ok());
   EXPECT_TRUE(run.state().is_cancelled);
   EXPECT_EQ(run.state().state, State::running);
+}
+
+TEST(State, the_link_of_a_chain_is_that_of_its_last_attempt) {
+  RunInProgress run;
+  const Attempt first = run.begin_attempt();
+  auto events = EventWriter::open(first.submit_events());
+  ASSERT_TRUE(write_event(*events, Submitting{"login1", "stoker:r/1"}).ok());
+  ASSERT_TRUE(write_event(*events, Submitted{"812", 4, {"/runs/etl"}}).ok());
+  EXPECT_EQ(run.state().links, 4);
+  EXPECT_EQ(run.state().link, 0);
+  EXPECT_EQ(run.state().after, std::vector<std::string>{"/runs/etl"});
+  const Attempt second = run.begin_attempt();
+  AttemptStarted started;
+  started.supervisor = this_process();
+  started.scheduler_job = "812_2";
+  started.links = 4;
+  started.may_restart = true;
+  auto own = EventWriter::open(second.node_events(0));
+  ASSERT_TRUE(write_event(*own, started).ok());
+  EXPECT_EQ(run.state().link, 2);
+  EXPECT_EQ(run.state().links, 4);
+  EXPECT_EQ(run.state().scheduler_job, "812_2");
+  EXPECT_TRUE(run.state().may_restart);
+  EXPECT_FALSE(run.state().has_no_next);
+  auto next = EventWriter::open(second.next_events());
+  ASSERT_TRUE(write_event(*next, NoNextAttempt{"failed (restart.failed: 0)"}).ok());
+  EXPECT_TRUE(run.state().has_no_next);
+  EXPECT_EQ(run.state().no_next_reason, "failed (restart.failed: 0)");
+}
+
+TEST(State, a_run_that_was_given_up_before_it_began_has_failed_and_says_why) {
+  RunInProgress run;
+  const Attempt attempt = run.begin_attempt();
+  auto events = EventWriter::open(attempt.submit_events());
+  ASSERT_TRUE(write_event(*events, Submitting{"login1", "stoker:r/1"}).ok());
+  auto next = EventWriter::open(attempt.next_events());
+  ASSERT_TRUE(write_event(*next, NoNextAttempt{"after: run etl: failed"}).ok());
+  EXPECT_EQ(run.state().state, State::failed);
+  EXPECT_EQ(run.state().reason, "after: run etl: failed");
 }
 
 TEST(State, damaged_events_count_as_silence) {

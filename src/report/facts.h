@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "job/job.h"
 #include "record/capsule.h"
 #include "record/run_events.h"
 #include "record/run_folder.h"
@@ -23,10 +24,14 @@ struct AttemptFacts {
   std::optional<int> exit_code;
   std::optional<int> first_rank;
   std::string reason;
+  std::string ending;  ///< "preempted", "timeout", ... when Slurm ended it; it says more than the state then
+  std::string scheduler_job;
+  bool is_loss = false;                     ///< it left no ending, or one that a dying node brings about
   std::optional<std::int64_t> resume_step;  ///< it went on from this step
   int world_size = 0;
   std::vector<std::string> hosts;
   std::vector<record::RankEnded> ends;
+  std::vector<job::Difference> changes;  ///< of its job against the attempt's before
 
   double seconds() const { return ended > started && started > 0 ? ended - started : 0; }
 };
@@ -124,6 +129,32 @@ struct SystemChart {
   double limit = 0;  ///< a line that means full; 0 for none
 };
 
+/// Something a rank did in a traced step. Seconds since the step began on the first rank that began it.
+struct TracedSpan {
+  std::string name;
+  double begin_s = 0;
+  double end_s = 0;
+};
+
+/// A rank's part of a traced step.
+struct TracedRank {
+  int rank = 0;
+  double begin_s = 0;
+  double end_s = 0;
+  std::vector<TracedSpan> phases;     ///< of the training thread, one after the other
+  std::vector<TracedSpan> exchanges;  ///< between ranks, beside the phases
+};
+
+/// One step of which all ranks left a trace (`record.trace`): of those the one whose time is the median.
+struct TracedStep {
+  int attempt = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  std::size_t of = 0;  ///< steps traced by all ranks, the first left out where there are more
+  double seconds = 0;  ///< from the first rank's begin to the last one's end
+  std::vector<TracedRank> ranks;
+};
+
 struct CheckpointPoint {
   double run_time = 0;
   int attempt = 0;
@@ -151,7 +182,8 @@ struct RunFacts {
   record::Capsule capsule;
   Learning learning;
   TimeSplit time;
-  std::vector<Series> speed;  ///< samples/s
+  std::optional<TracedStep> traced;  ///< of the last attempt that has traces
+  std::vector<Series> speed;         ///< samples/s
   std::vector<SystemChart> system;
   std::vector<CheckpointPoint> checkpoints;
   std::vector<LogTail> logs;

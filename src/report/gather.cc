@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "base/time.h"
+#include "observe/batch_ending.h"
+#include "observe/doubts.h"
 #include "report/sources.h"
 
 namespace stoker::report {
@@ -16,6 +19,7 @@ void take_event(const Event& event, AttemptFacts& facts) {
     if (facts.started == 0) facts.started = event.time;
     facts.world_size = std::max(facts.world_size, started->world_size);
     facts.hosts.push_back(started->supervisor.host);
+    facts.scheduler_job = started->scheduler_job;
     if (started->resume_step) facts.resume_step = started->resume_step;
   } else if (const auto resumed = record::resumed(event)) {
     facts.resume_step = resumed->step;
@@ -55,7 +59,9 @@ AttemptFacts read_attempt(const record::Attempt& attempt, RunFacts& run) {
     facts.exit_code = ended->exit_code;
     facts.first_rank = ended->first_rank;
     facts.reason = ended->reason;
+    facts.is_loss = ended->is_loss;
   }
+  if (!has_ending) facts.is_loss = true;
   for (const Event& event : log->events) {
     if (auto saved = record::checkpoint_saved(event)) {
       run.checkpoints.push_back({event.time, attempt.number(), *std::move(saved)});
@@ -64,6 +70,53 @@ AttemptFacts read_attempt(const record::Attempt& attempt, RunFacts& run) {
   note_damage(run, attempt.folder() / "events-*.jsonl", log->damaged, log->truncated);
   if (!has_ending) facts.ended = std::max(facts.ended, record::last_sign_of_life(attempt));
   return facts;
+}
+
+/// What Slurm wrote about its end; an attempt that came to an end of its own before keeps that.
+void read_slurms_word(const record::RunFolder& run, const record::Attempt& attempt, AttemptFacts& facts) {
+  const auto ending = observe::batch_ending(run, attempt, facts.scheduler_job);
+  const bool is_after_its_own = ending && ending->time && facts.exit_code &&
+                                facts.state == record::State::failed && facts.ended < *ending->time - 1;
+  if (!ending || is_after_its_own) return;
+  facts.ending = observe::ending_word(ending->state);
+  if (!ending->figures.empty())
+    facts.reason = format("took {}{}{}", ending->figures, facts.reason.empty() ? "" : "; ", facts.reason);
+}
+
+/// How the attempt ended where its state alone does not tell. `next`: the one after it, or null.
+void read_ending(const record::RunFolder& run, const record::Attempt& attempt, const AttemptFacts* next,
+                 AttemptFacts& facts) {
+  if (facts.state == record::State::done || facts.exit_code == 75) return;
+  const bool is_overtime = facts.state == record::State::stopped && facts.exit_code == 1;
+  if (is_overtime && !facts.scheduler_job.empty()) facts.ending = "timeout";
+  if (facts.reason.find(", out of memory") != std::string::npos) facts.ending = "out of memory";
+  read_slurms_word(run, attempt, facts);
+  // Whoever else asks for a job once more is told of in its log.
+  const bool is_started_again =
+      next != nullptr && !facts.scheduler_job.empty() && next->scheduler_job == facts.scheduler_job;
+  if (facts.is_loss && is_started_again && facts.ending.empty()) facts.ending = "node failed";
+}
+
+/// A run whose log tells against its good end.
+void note_doubts(const record::Attempt& last, RunFacts& facts) {
+  if (facts.state.state != record::State::done) return;
+  for (const observe::Doubt& doubt : observe::doubts_of(last)) {
+    const Path file = doubt.file.lexically_relative(facts.folder);
+    facts.notes.push_back(
+        format("it is done, but {}:{} tells of a failure: {}", file, doubt.line, doubt.text));
+  }
+}
+
+/// What each attempt's job has otherwise than the one's before. A job that cannot be read, because the
+/// attempt never came so far or another Stoker wrote it, has none.
+void note_changes(const std::vector<record::Attempt>& attempts, RunFacts& facts) {
+  std::optional<job::Job> before;
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    auto job = job::load(attempts[i].job());
+    if (!job.ok()) continue;
+    if (before) facts.attempts[i].changes = job::differences(*before, *job);
+    before = std::move(*job);
+  }
 }
 
 /// The state of the whole run is also that of its last attempt.
@@ -169,7 +222,15 @@ RunFacts gather(const record::RunFolder& run, const record::LivenessOptions& opt
     return facts;
   }
   for (const record::Attempt& attempt : *attempts) facts.attempts.push_back(read_attempt(attempt, facts));
+  note_changes(*attempts, facts);
   apply_state(facts);
+  for (std::size_t i = 0; i < attempts->size(); ++i) {
+    const AttemptFacts* next = i + 1 < attempts->size() ? &facts.attempts[i + 1] : nullptr;
+    read_ending(run, (*attempts)[i], next, facts.attempts[i]);
+  }
+  if (facts.state.is_cancelled && facts.state.state == record::State::stopped && !facts.attempts.empty())
+    facts.attempts.back().ending = "cancelled";
+  if (!attempts->empty()) note_doubts(attempts->back(), facts);
   std::vector<AttemptSource> sources;
   for (std::size_t i = 0; i < attempts->size(); ++i) {
     sources.push_back({(*attempts)[i], &facts.attempts[i], facts.running_s});
@@ -178,6 +239,7 @@ RunFacts gather(const record::RunFolder& run, const record::LivenessOptions& opt
   place_checkpoints(sources, facts);
   read_learning(sources, facts);
   read_system(sources, facts);
+  read_traces(sources, facts);
   if (!attempts->empty()) read_logs(attempts->back(), facts);
   return facts;
 }

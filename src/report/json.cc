@@ -45,8 +45,12 @@ Json attempts_json(const RunFacts& facts) {
   for (const AttemptFacts& attempt : facts.attempts) {
     Json ends = Json::array();
     for (const record::RankEnded& end : attempt.ends) ends.push_back(end_json(end));
+    Json changes = Json::array();
+    for (const job::Difference& change : attempt.changes)
+      changes.push_back({{"key", change.key}, {"before", change.before}, {"after", change.after}});
     list.push_back({{"attempt", attempt.number},
                     {"state", to_text(attempt.state)},
+                    {"ending", attempt.ending.empty() ? Json(nullptr) : Json(attempt.ending)},
                     {"started", number(attempt.started)},
                     {"ended", number(attempt.ended)},
                     {"seconds", number(attempt.seconds())},
@@ -56,6 +60,7 @@ Json attempts_json(const RunFacts& facts) {
                     {"resume_step", optional(attempt.resume_step)},
                     {"world_size", attempt.world_size},
                     {"hosts", attempt.hosts},
+                    {"changes", changes},
                     {"ranks_ended", ends}});
   }
   return list;
@@ -111,6 +116,30 @@ Json time_json(const RunFacts& facts) {
   Json ranks = Json::array();
   for (const RankTime& time : facts.time.ranks) ranks.push_back(rank_time_json(time, false));
   return {{"whole", facts.time.whole ? rank_time_json(*facts.time.whole, true) : Json(nullptr)},
+          {"ranks", ranks}};
+}
+
+Json spans_json(const std::vector<TracedSpan>& spans) {
+  Json list = Json::array();
+  for (const TracedSpan& span : spans)
+    list.push_back({{"name", span.name}, {"begin_s", number(span.begin_s)}, {"end_s", number(span.end_s)}});
+  return list;
+}
+
+Json traced_json(const RunFacts& facts) {
+  if (!facts.traced) return nullptr;
+  Json ranks = Json::array();
+  for (const TracedRank& rank : facts.traced->ranks) {
+    ranks.push_back({{"rank", rank.rank},
+                     {"begin_s", number(rank.begin_s)},
+                     {"end_s", number(rank.end_s)},
+                     {"phases", spans_json(rank.phases)},
+                     {"exchanges", spans_json(rank.exchanges)}});
+  }
+  return {{"attempt", facts.traced->attempt},
+          {"epoch", facts.traced->epoch},
+          {"step", facts.traced->step},
+          {"seconds", number(facts.traced->seconds)},
           {"ranks", ranks}};
 }
 
@@ -190,6 +219,7 @@ Json run_json(const RunFacts& facts) {
   object["epochs"] = epochs_json(facts);
   object["steps"] = steps_json(facts);
   object["time"] = time_json(facts);
+  object["traced_step"] = traced_json(facts);
   object["speed"] = series_json(facts.speed);
   object["system"] = system_json(facts);
   object["checkpoints"] = checkpoints_json(facts);

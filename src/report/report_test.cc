@@ -170,6 +170,86 @@ TEST(Gather, of_a_long_log_the_last_lines_are_shown_without_colours_and_rewritte
   EXPECT_EQ(facts.logs[0].lines[19], "\\xff end without a line end");
 }
 
+/// A rank's trace: steps of so many milliseconds, one after the other, half forward and half backward, with
+/// an exchange from the middle of backward on.
+std::string trace_of(int rank, const std::vector<double>& steps_ms, double begin_us = 1e15) {
+  std::string text = "[\n{\"name\":\"process_name\",\"ph\":\"M\"}";
+  for (std::size_t i = 0; i < steps_ms.size(); ++i) {
+    const double us = 1e3 * steps_ms[i];
+    const auto span = [&](std::string_view name, std::string_view kind, double begin, double length) {
+      text += format(
+          ",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"ts\":{:.1f},\"dur\":{:.1f},\"args\":{{"
+          "\"epoch\":0,"
+          "\"step\":{}}}}}",
+          name, kind, begin, length, i + 1);
+    };
+    span("forward", "phase", begin_us, us / 2);
+    span("backward", "phase", begin_us + us / 2, us / 2);
+    for (const char half : {'b', 'e'}) {
+      text += format(
+          ",\n{{\"name\":\"all-reduce "
+          "<float32>\",\"cat\":\"exchange\",\"ph\":\"{}\",\"id\":\"{}.{}\",\"ts\":{:.1f}}}",
+          half, rank, i, begin_us + (half == 'b' ? 0.75 : 1) * us);
+    }
+    span("step", "step", begin_us, us);
+    begin_us += us;
+  }
+  return text;
+}
+
+TEST(Traces, the_step_of_median_length_that_all_ranks_have_is_shown) {
+  RunOnDisk run;
+  run.put("attempts/1/events-node-0000.jsonl", started(100) + ended(110, "done", 0));
+  run.put("attempts/1/trace-0000.json", trace_of(0, {900, 10, 40, 20, 70}));
+  run.put("attempts/1/trace-0001.json", trace_of(1, {900, 10, 40, 20}, 1e15 + 2000));  // killed in step 5
+  const RunFacts facts = run.facts();
+  ASSERT_TRUE(facts.traced.has_value());
+  EXPECT_EQ(facts.traced->step, 4u);  // of 10, 20 and 40 ms
+  EXPECT_EQ(facts.traced->of, 3u);
+  EXPECT_NEAR(facts.traced->seconds, 0.022, 1e-6);
+  ASSERT_THAT(facts.traced->ranks, SizeIs(2));
+  const TracedRank& second = facts.traced->ranks[1];
+  EXPECT_NEAR(second.begin_s, 0.002, 1e-6);
+  ASSERT_THAT(second.phases, SizeIs(2));
+  EXPECT_EQ(second.phases[1].name, "backward");
+  EXPECT_NEAR(second.phases[1].begin_s, 0.012, 1e-6);
+  ASSERT_THAT(second.exchanges, SizeIs(1));
+  EXPECT_NEAR(second.exchanges[0].end_s, 0.022, 1e-6);
+  const Table table = traced_table(facts);
+  EXPECT_EQ(table.title, "Step 4 of epoch 1, milliseconds");
+  ASSERT_THAT(table.rows, SizeIs(2));
+  EXPECT_THAT(table.rows[1],
+              ElementsAre("1", "20.00", "0.00", "10.00", "10.00", "0.00", "0.00", "0.00", "0.00", "5.00"));
+}
+
+TEST(Traces, are_drawn_with_their_text_escaped_and_read_out) {
+  RunOnDisk run;
+  run.put("attempts/1/events-node-0000.jsonl", started(100) + ended(110, "done", 0));
+  run.put("attempts/1/trace-0000.json", trace_of(0, {10}));
+  const RunFacts facts = run.facts();
+  const std::string page = to_html(std::span(&facts, 1));
+  EXPECT_THAT(
+      page,
+      HasSubstr("aria-label=\"rank 0: forward 5.00 ms, backward 5.00 ms; 1 exchange with other ranks\""));
+  EXPECT_THAT(page, HasSubstr("<rect class=\"p-backward\" x=\"50.000%\" width=\"50.000%\" "
+                              "height=\"18\"><title>backward: 5.00 ms"));
+  EXPECT_THAT(page, HasSubstr("<title>all-reduce &lt;float32&gt;: 2.50 ms</title>"));
+  EXPECT_THAT(to_plain_text(std::span(&facts, 1)), HasSubstr("step 1 of epoch 1, milliseconds"));
+  EXPECT_THAT(to_json(std::span(&facts, 1)),
+              HasSubstr("\"traced_step\":{\"attempt\":1,\"epoch\":0,\"step\":1,"));
+}
+
+TEST(Traces, that_are_damaged_or_of_other_steps_are_said_or_left_out) {
+  RunOnDisk run;
+  run.put("attempts/1/events-node-0000.jsonl", started(100) + ended(110, "done", 0));
+  EXPECT_FALSE(run.facts().traced.has_value());
+  run.put("attempts/1/trace-0000.json", "[\n");
+  const RunFacts facts = run.facts();
+  EXPECT_FALSE(facts.traced.has_value());
+  EXPECT_THAT(facts.notes, ElementsAre("attempts/1/trace-0000.json: holds no whole step"));
+  EXPECT_THAT(to_html(std::span(&facts, 1)), ::testing::Not(HasSubstr("<h2>A step</h2>")));
+}
+
 TEST(Sentence, says_where_a_run_failed_as_its_deciding_rank_did) {
   RunFacts facts;
   facts.description.name = "r";

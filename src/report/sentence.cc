@@ -59,6 +59,10 @@ std::string place(const RunFacts& facts) {
 
 std::string outcome(const RunFacts& facts) {
   const std::string reached = result(facts);
+  const bool is_over = facts.state.state == record::State::stopped ||
+                       facts.state.state == record::State::failed || facts.state.state == record::State::lost;
+  const std::string ending = facts.attempts.empty() ? "" : facts.attempts.back().ending;
+  if (is_over && !ending.empty()) return ending + place(facts);
   switch (facts.state.state) {
     case record::State::done:
       return reached.empty() ? "done" : reached;
@@ -113,6 +117,7 @@ std::string result_sentence(const RunFacts& facts) {
 
 std::string state_text(const RunFacts& facts) {
   std::string text(to_text(facts.state.state));
+  if (!facts.attempts.empty() && !facts.attempts.back().ending.empty()) text = facts.attempts.back().ending;
   if (facts.state.exit_code && facts.state.state != record::State::done) {
     text += format(", exit code {}", *facts.state.exit_code);
   }

@@ -21,6 +21,8 @@ struct AttemptSource {
 void read_learning(const std::vector<AttemptSource>& attempts, RunFacts& facts);
 /// system-*.csv of all nodes.
 void read_system(const std::vector<AttemptSource>& attempts, RunFacts& facts);
+/// trace-*.json of the last attempt that has such files.
+void read_traces(const std::vector<AttemptSource>& attempts, RunFacts& facts);
 /// Log ends of the last attempt: of the rank whose end decided, and of rank 0.
 void read_logs(const record::Attempt& last, RunFacts& facts);
 

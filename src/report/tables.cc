@@ -98,6 +98,17 @@ std::string ending_text(const AttemptFacts& attempt) {
 
 constexpr std::size_t kRanksShown = 8;
 
+// Seconds in which at least one of the spans is under way.
+double covered_s(std::vector<TracedSpan> spans) {
+  std::ranges::sort(spans, {}, &TracedSpan::begin_s);
+  double sum = 0, until = 0;
+  for (const TracedSpan& span : spans) {
+    sum += std::max(0.0, span.end_s - std::max(span.begin_s, until));
+    until = std::max(until, span.end_s);
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::vector<Fact> what_ran(const RunFacts& facts) {
@@ -163,10 +174,27 @@ Table attempts_table(const RunFacts& facts) {
                {.name = "how it ended", .is_long = true}},
               {}};
   for (const AttemptFacts& attempt : facts.attempts) {
-    table.rows.push_back({std::to_string(attempt.number), std::string(to_text(attempt.state)),
+    const std::string state = attempt.ending.empty() ? std::string(to_text(attempt.state)) : attempt.ending;
+    table.rows.push_back({std::to_string(attempt.number), state,
                           attempt.seconds() > 0 ? seconds_text(attempt.seconds()) : "-",
                           attempt.resume_step ? std::to_string(*attempt.resume_step) : "start",
                           utc(attempt.started), ending_text(attempt)});
+  }
+  return table;
+}
+
+Table changes_table(const RunFacts& facts) {
+  Table table{"Changed settings",
+              "attempts/*/job.yaml",
+              {{"attempt", true}, {"setting"}, {"before"}, {.name = "now", .is_long = true}},
+              {}};
+  const auto shown = [](const std::string& value) {
+    return value.empty() ? "its default" : printable(value);
+  };
+  for (const AttemptFacts& attempt : facts.attempts) {
+    for (const job::Difference& change : attempt.changes)
+      table.rows.push_back(
+          {std::to_string(attempt.number), change.key, shown(change.before), shown(change.after)});
   }
   return table;
 }
@@ -249,6 +277,43 @@ Table checkpoints_table(const RunFacts& facts) {
          rounded(ByteCount{static_cast<std::uint64_t>(std::max<std::int64_t>(0, point.saved.bytes))}),
          seconds_text(point.saved.seconds), seconds_text(point.saved.stall_s),
          printable(point.saved.folder)});
+  }
+  return table;
+}
+
+Part part_of(std::string_view phase) {
+  if (phase == "validate") return Part::validation;
+  for (const Part part : kStepParts) {
+    if (key_of(part) == phase) return part;
+  }
+  return Part::other;
+}
+
+Table traced_table(const RunFacts& facts) {
+  Table table{"", "", {{"rank", true}, {"step", true}}, {}};
+  if (!facts.traced) return table;
+  const TracedStep& traced = *facts.traced;
+  table.title = format("Step {} of epoch {}, milliseconds", traced.step, traced.epoch + 1);
+  table.source = format("attempts/{}/trace-*.json", traced.attempt);
+  constexpr Part kShown[] = {Part::data,      Part::forward,    Part::backward, Part::communication,
+                             Part::optimizer, Part::checkpoint, Part::other};
+  for (const Part part : kShown) table.columns.push_back({std::string(to_text(part)), true});
+  table.columns.push_back({"exchanges", true});
+  const auto ms = [](double seconds) { return format("{:.2f}", 1e3 * seconds); };
+  for (const TracedRank& rank : traced.ranks) {
+    double by_part[std::size(kAllParts)] = {};
+    double left = rank.end_s - rank.begin_s;
+    for (const TracedSpan& span : rank.phases) {
+      const Part part = part_of(span.name);
+      if (part == Part::other || part == Part::validation) continue;
+      by_part[static_cast<int>(part)] += span.end_s - span.begin_s;
+      left -= span.end_s - span.begin_s;
+    }
+    by_part[static_cast<int>(Part::other)] = std::max(0.0, left);
+    std::vector<std::string> row{std::to_string(rank.rank), ms(rank.end_s - rank.begin_s)};
+    for (const Part part : kShown) row.push_back(ms(by_part[static_cast<int>(part)]));
+    row.push_back(ms(covered_s(rank.exchanges)));
+    table.rows.push_back(std::move(row));
   }
   return table;
 }

@@ -38,9 +38,15 @@ std::vector<Fact> what_ran(const RunFacts& facts);
 std::vector<std::string> run_again(const RunFacts& facts);
 
 Table attempts_table(const RunFacts& facts);
+/// Settings that an attempt had otherwise than the one before; no rows when there are none.
+Table changes_table(const RunFacts& facts);
 Table epochs_table(const RunFacts& facts);
 Table time_table(const RunFacts& facts);
 Table checkpoints_table(const RunFacts& facts);
+/// Milliseconds of each rank in the traced step, by phase; no rows when none was traced.
+Table traced_table(const RunFacts& facts);
+/// The part of a step that a phase of the trace is: Part::other when it is none.
+Part part_of(std::string_view phase);
 
 /// "61.2 %", "-" for what is no number.
 std::string percent(double fraction);

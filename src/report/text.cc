@@ -93,8 +93,10 @@ void add_run(std::string& out, const RunFacts& facts) {
   }
   if (!facts.state.reason.empty()) out += "  " + printable(facts.state.reason) + "\n";
   add_table(out, attempts_table(facts));
+  add_table(out, changes_table(facts));
   add_table(out, epochs_table(facts));
   if (!facts.time.ranks.empty()) add_table(out, time_table(facts));
+  add_table(out, traced_table(facts));
   if (facts.samples_per_s > 0)
     out += format("  {} samples/s while stepping\n", significant(facts.samples_per_s));
   add_system(out, facts);

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "report/html/chart.h"
 #include "report/html/markup.h"
+#include "report/html/timeline.h"
 #include "report/tables.h"
 
 namespace stoker::report::html {
@@ -237,6 +238,8 @@ std::string header(const RunFacts& facts) {
 
 std::string attempts_section(const RunFacts& facts) {
   std::string body = table_html(attempts_table(facts));
+  if (const Table changes = changes_table(facts); !changes.rows.empty())
+    body += element("p", "source", "Settings that changed between attempts") + table_html(changes);
   if (facts.learning.redone_steps > 0) {
     body += element(
         "p", "source",
@@ -281,6 +284,22 @@ std::string time_section(const RunFacts& facts) {
       "part covers. The whole run is every second of all attempts as rank 0 saw them; validation is from "
       "epochs.csv, start-up and rest is what remains.");
   return section("Where the time went", "metrics-*.csv, summed over attempts", body);
+}
+
+std::string traced_section(const RunFacts& facts) {
+  if (!facts.traced) return "";
+  constexpr std::size_t kMost = 16;
+  const TracedStep& traced = *facts.traced;
+  std::string body = draw_timeline(traced, kMost);
+  if (body.empty()) return "";
+  body += "<h3>Milliseconds</h3>" + table_html(traced_table(facts));
+  body +=
+      element("p", "source",
+              format("Step {} of epoch {} in attempt {}, the one of median length among {} that all ranks "
+                     "traced. Ranks of several hosts lie on one axis as far as their clocks agree. The whole "
+                     "trace opens in Perfetto (ui.perfetto.dev).",
+                     traced.step, traced.epoch + 1, traced.attempt, traced.of));
+  return section("A step", format("trace-*.json of attempt {}", traced.attempt), body);
 }
 
 std::string machine_section(const RunFacts& facts) {

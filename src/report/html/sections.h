@@ -12,6 +12,7 @@ std::string header(const RunFacts& facts);
 std::string attempts_section(const RunFacts& facts);
 std::string learning_section(const RunFacts& facts);
 std::string time_section(const RunFacts& facts);
+std::string traced_section(const RunFacts& facts);
 std::string machine_section(const RunFacts& facts);
 std::string checkpoints_section(const RunFacts& facts);
 std::string logs_section(const RunFacts& facts);

@@ -71,6 +71,7 @@ text.mark{stroke:none;fill:var(--accent);font-size:11px}
 .bars span:nth-child(3n){text-align:right;color:var(--soft)}
 .swatch::before{content:"";display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:7px;background:currentColor}
 .swatch span{color:var(--ink)}
+.legend{font-size:13px}.legend .swatch{margin-right:14px;white-space:nowrap}
 .scroll{overflow-x:auto;margin:4px 0 0}
 table{border-collapse:collapse;font-size:13px;line-height:1.35;min-width:50%}
 th{font-weight:500;color:var(--soft);text-align:left;vertical-align:bottom;border-bottom:1px solid var(--rule)}

@@ -1,0 +1,112 @@
+#include "observe/live.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "observe/csv_tail.h"
+#include "record/run_events.h"
+
+namespace stoker::observe {
+namespace {
+
+constexpr int kMostGpus = 64;
+
+std::optional<double> last_of(const record::MetricTable& table, std::string_view column) {
+  const auto values = table.column(column);
+  if (values.empty() || !std::isfinite(values.back())) return std::nullopt;
+  return values.back();
+}
+
+std::optional<std::int64_t> last_count(const record::MetricTable& table, std::string_view column) {
+  const auto value = last_of(table, column);
+  if (!value || std::fabs(*value) > 9e15) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
+double sum_of(std::span<const double> values) {
+  double sum = 0;
+  for (double value : values) sum += std::isfinite(value) ? value : 0;
+  return sum;
+}
+
+void take_steps(const record::MetricTable& table, LiveRank& rank) {
+  rank.epoch = last_count(table, "epoch");
+  rank.step = last_count(table, "step");
+  const auto time = table.column("time");
+  if (time.size() >= 2 && time.back() > time.front()) {
+    const double seconds = time.back() - time.front();
+    rank.steps_per_s = static_cast<double>(time.size() - 1) / seconds;
+    const auto samples = table.column("samples");
+    if (samples.size() == time.size()) rank.samples_per_s = sum_of(samples.subspan(1)) / seconds;
+  }
+  const double total = sum_of(table.column("step_s"));
+  for (std::size_t i = 0; total > 0 && i < kStepParts.size(); ++i) {
+    const auto column = table.column(format("{}_s", kStepParts[i]));
+    if (!column.empty()) rank.shares[i] = sum_of(column) / total;
+  }
+}
+
+void take_events(const record::Attempt& attempt, std::vector<LiveRank>& ranks) {
+  const auto log = record::read_attempt_events(attempt.folder());
+  if (!log.ok()) return;
+  const auto of = [&](int rank) -> LiveRank* {
+    return rank >= 0 && static_cast<std::size_t>(rank) < ranks.size() ? &ranks[static_cast<std::size_t>(rank)]
+                                                                      : nullptr;
+  };
+  for (const record::Event& event : log->events) {
+    if (const auto started = record::rank_started(event)) {
+      if (LiveRank* rank = of(started->rank)) rank->host = started->host;
+    } else if (const auto ended = record::rank_ended(event)) {
+      if (LiveRank* rank = of(ended->rank)) rank->ended = ended->reason;
+    }
+  }
+}
+
+void take_system(const record::MetricTable& table, LiveRun& run) {
+  run.host_cpu_percent = last_of(table, "host_cpu_percent");
+  for (LiveRank& rank : run.ranks) {
+    rank.cpu_cores = last_of(table, format("rank{}.cpu_cores", rank.rank));
+    rank.memory_bytes = last_of(table, format("rank{}.rss_bytes", rank.rank));
+  }
+  for (int gpu = 0; gpu < kMostGpus && table.has(format("gpu{}.busy_percent", gpu)); ++gpu) {
+    run.gpus.push_back({gpu, last_of(table, format("gpu{}.busy_percent", gpu)),
+                        last_of(table, format("gpu{}.memory_bytes", gpu)),
+                        last_of(table, format("gpu{}.power_w", gpu))});
+  }
+}
+
+void take_beacon(const record::Attempt& attempt, double now, LiveRank& rank) {
+  const auto seen = record::read_beacon(attempt.beacon(rank.rank));
+  if (!seen.ok()) return;
+  rank.beacon = *seen;
+  if (seen->seen_unix_s > 0) rank.silent_s = std::max(0.0, now - seen->seen_unix_s);
+  if (!rank.step || static_cast<std::int64_t>(seen->step) > *rank.step) {
+    rank.epoch = seen->epoch;
+    rank.step = static_cast<std::int64_t>(seen->step);
+  }
+}
+
+}  // namespace
+
+std::optional<double> LiveRun::samples_per_s() const {
+  std::optional<double> sum;
+  for (const LiveRank& rank : ranks) {
+    if (rank.samples_per_s) sum = sum.value_or(0) + *rank.samples_per_s;
+  }
+  return sum;
+}
+
+LiveRun look_live(const record::Attempt& attempt, int world_size, double now, int at_most) {
+  LiveRun run;
+  run.ranks.resize(static_cast<std::size_t>(std::clamp(world_size, 0, at_most)));
+  for (std::size_t i = 0; i < run.ranks.size(); ++i) run.ranks[i].rank = static_cast<int>(i);
+  take_events(attempt, run.ranks);
+  for (LiveRank& rank : run.ranks) {
+    if (const auto steps = read_tail(attempt.metrics(rank.rank))) take_steps(*steps, rank);
+    take_beacon(attempt, now, rank);
+  }
+  if (const auto system = read_tail(attempt.system(0))) take_system(*system, run);
+  return run;
+}
+
+}  // namespace stoker::observe

@@ -1,0 +1,88 @@
+#include "observe/live.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/time.h"
+#include "record/events.h"
+#include "record/run_events.h"
+
+namespace stoker::observe {
+namespace {
+
+class Box {
+ public:
+  Box() : attempt(folder_.path(), 1) {}
+  void write(const Path& file, const std::string& text) { CHECK(write_file(file, text).ok()); }
+
+ private:
+  TempDirectory folder_;
+
+ public:
+  record::Attempt attempt;
+};
+
+std::string steps(std::string_view rows) {
+  return format("time,epoch,step,samples,data_s,forward_s,backward_s,communication_s,step_s\n{}", rows);
+}
+
+TEST(Live, a_rank_is_told_with_its_speed_and_where_its_time_goes) {
+  Box box;
+  box.write(
+      box.attempt.metrics(0),
+      steps("100,0,1,32,0.1,0.2,0.5,0.1,1\n101,0,2,32,0.1,0.2,0.5,0.1,1\n102,0,3,32,0.4,0.2,0.2,0.1,1\n"));
+  box.write(box.attempt.metrics(1), steps("100,0,1,32,0.1,0.2,0.5,0.1,1\n102,0,2,32,0.1,0.2,0.5,0.1,1\n"));
+  const LiveRun run = look_live(box.attempt, 2, 103);
+  ASSERT_EQ(run.ranks.size(), 2u);
+  EXPECT_EQ(run.ranks[0].step, 3);
+  EXPECT_DOUBLE_EQ(*run.ranks[0].steps_per_s, 1.0);
+  EXPECT_DOUBLE_EQ(*run.ranks[1].steps_per_s, 0.5);
+  EXPECT_DOUBLE_EQ(*run.samples_per_s(), 32 + 16);
+  EXPECT_NEAR(*run.ranks[0].shares[0], 0.2, 1e-9);
+  EXPECT_FALSE(run.ranks[0].shares[5].has_value());  // it records no checkpoint_s
+}
+
+TEST(Live, a_beacon_that_is_further_than_the_metrics_counts) {
+  Box box;
+  box.write(box.attempt.metrics(0), steps("100,0,1,32,0.1,0.2,0.5,0.1,1\n"));
+  auto beacon = record::Beacon::create(box.attempt.beacon(0), 0);
+  ASSERT_TRUE(beacon.ok());
+  beacon->at(2, 7);
+  beacon->enter(record::Phase::backward);
+  const double now = unix_seconds(RealClock().wall());
+  const LiveRun run = look_live(box.attempt, 1, now + 10);
+  EXPECT_EQ(run.ranks[0].step, 7);
+  EXPECT_EQ(run.ranks[0].epoch, 2);
+  EXPECT_EQ(run.ranks[0].beacon->phase, record::Phase::backward);
+  EXPECT_GE(*run.ranks[0].silent_s, 9.0);
+}
+
+TEST(Live, the_machine_is_told_by_its_samples) {
+  Box box;
+  box.write(box.attempt.system(0),
+            "time,host_cpu_percent,rank0.cpu_cores,rank0.rss_bytes,gpu0.busy_percent,gpu0.memory_bytes,gpu0."
+            "power_w\n"
+            "100,55,1.5,1000,93,2000,300\n");
+  auto events = record::EventWriter::open(box.attempt.node_events(0));
+  ASSERT_TRUE(events.ok());
+  ASSERT_TRUE(write_event(*events, record::RankStarted{.rank = 0, .host = "n1", .pid = 7}).ok());
+  const LiveRun run = look_live(box.attempt, 1, 101);
+  EXPECT_EQ(run.host_cpu_percent, 55);
+  EXPECT_EQ(run.ranks[0].cpu_cores, 1.5);
+  EXPECT_EQ(run.ranks[0].host, "n1");
+  ASSERT_EQ(run.gpus.size(), 1u);
+  EXPECT_EQ(run.gpus[0].busy_percent, 93);
+}
+
+TEST(Live, nothing_recorded_is_nothing_told) {
+  Box box;
+  box.write(box.attempt.metrics(0), "rubbish");
+  box.write(box.attempt.beacon(0), "rubbish");
+  const LiveRun run = look_live(box.attempt, 3, 100, 2);
+  EXPECT_EQ(run.ranks.size(), 2u);
+  EXPECT_FALSE(run.ranks[0].step.has_value());
+  EXPECT_FALSE(run.samples_per_s().has_value());
+}
+
+}  // namespace
+}  // namespace stoker::observe

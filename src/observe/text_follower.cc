@@ -1,0 +1,40 @@
+#include "observe/text_follower.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+
+namespace stoker::observe {
+namespace {
+
+constexpr std::uint64_t kPiece = 64 * 1024;
+constexpr std::size_t kLongestLine = 1u << 20;
+
+}  // namespace
+
+Status TextFollower::read_new(const Sink& sink) {
+  const auto file = File::open_read(path_);
+  if (!file.ok()) return file.error().code() == Code::not_found ? Status() : file.error();
+  OK_OR_RETURN(size, file->size());
+  while (offset_ < size) {
+    std::string piece(std::min(kPiece, size - offset_), '\0');
+    RETURN_IF_ERROR(file->read_at(offset_, std::as_writable_bytes(std::span(piece))));
+    offset_ += piece.size();
+    partial_ += piece;
+    std::size_t begin = 0;
+    for (std::size_t end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n', begin)) {
+      sink(std::string_view(partial_).substr(begin, end - begin));
+      begin = end + 1;
+    }
+    partial_.erase(0, begin);
+    if (partial_.size() > kLongestLine) finish(sink);
+  }
+  return {};
+}
+
+void TextFollower::finish(const Sink& sink) {
+  if (!partial_.empty()) sink(partial_);
+  partial_.clear();
+}
+
+}  // namespace stoker::observe

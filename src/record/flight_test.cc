@@ -1,0 +1,172 @@
+#include "record/flight.h"
+
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+
+namespace stoker::record {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const Collective kSum{"all-reduce", "float32", 1'089'896, {272'474}};
+const Collective kCopy{"broadcast", "uint8", 6016, {6016}, 0};
+
+TEST(Flight, tells_collectives_in_order_with_their_outcome) {
+  TempDirectory box;
+  auto recorder = FlightRecorder::create(box / "flight", 3, "node3");
+  ASSERT_TRUE(recorder.ok());
+  EXPECT_EQ(recorder->begin(kCopy), 1U);
+  EXPECT_EQ(recorder->begin(kSum), 2U);
+  EXPECT_EQ(recorder->begin({"barrier", ""}), 3U);
+  recorder->end(2, CollectiveOutcome::failed);
+  recorder->end(1, CollectiveOutcome::done);
+  const auto flight = read_flight(box / "flight");
+  ASSERT_TRUE(flight.ok()) << flight.status().to_string();
+  EXPECT_EQ(flight->rank, 3);
+  EXPECT_EQ(flight->pid, ::getpid());
+  EXPECT_EQ(flight->host, "node3");
+  ASSERT_EQ(flight->entries.size(), 3U);
+  EXPECT_EQ(flight->entries[0].describe(), "broadcast 1 of uint8 [6016] from rank 0");
+  EXPECT_EQ(flight->entries[1].describe(), "all-reduce 2 of float32 [272474]");
+  EXPECT_EQ(flight->entries[2].describe(), "barrier 3");
+  EXPECT_EQ(flight->entries[0].outcome, CollectiveOutcome::done);
+  EXPECT_EQ(flight->entries[1].outcome, CollectiveOutcome::failed);
+  EXPECT_EQ(flight->entries[2].outcome, CollectiveOutcome::under_way);
+  EXPECT_GT(flight->entries[0].seconds, 0);
+  EXPECT_EQ(flight->entries[2].seconds, 0);
+  EXPECT_GT(flight->entries[0].begun_unix_s, 1.5e9);
+}
+
+TEST(Flight, tells_on_which_level_a_collective_is) {
+  TempDirectory box;
+  auto recorder = FlightRecorder::create(box / "flight", 3, "node3");
+  recorder->begin(kSum);
+  recorder->mark(1, CollectiveOutcome::between_hosts);
+  recorder->end(1, CollectiveOutcome::done);
+  recorder->mark(1, CollectiveOutcome::within_host);  // it has ended
+  recorder->begin(kSum);
+  recorder->mark(2, CollectiveOutcome::between_hosts);
+  recorder->mark(3, CollectiveOutcome::within_host);  // has not begun
+  const auto flight = read_flight(box / "flight");
+  ASSERT_EQ(flight->entries.size(), 2U);
+  EXPECT_EQ(flight->entries[0].outcome, CollectiveOutcome::done);
+  EXPECT_EQ(flight->entries[1].outcome, CollectiveOutcome::between_hosts);
+  EXPECT_EQ(flight->entries[1].seconds, 0);
+  const std::vector<Flight> both{*flight, *flight};
+  const std::string line = format(
+      "rank 3 (pid {} on node3) waits for other hosts in all-reduce 2 of float32 "
+      "[272474], to which all ranks have come",
+      ::getpid());
+  EXPECT_THAT(differences(both), ElementsAre(line, line));
+}
+
+TEST(Flight, keeps_the_latest) {
+  TempDirectory box;
+  auto recorder = FlightRecorder::create(box / "flight", 0, "");
+  for (std::size_t i = 0; i < FlightRecorder::kRecords + 10; ++i) recorder->begin(kSum);
+  recorder->end(5, CollectiveOutcome::done);  // its place belongs to another one by now
+  const auto flight = read_flight(box / "flight");
+  EXPECT_EQ(flight->entries.size(), FlightRecorder::kRecords);
+  EXPECT_EQ(flight->entries.front().number, 11U);
+  EXPECT_EQ(flight->entries.back().number, FlightRecorder::kRecords + 10);
+  for (const FlightEntry& entry : flight->entries) EXPECT_EQ(entry.outcome, CollectiveOutcome::under_way);
+}
+
+TEST(Flight, without_a_file_only_counts) {
+  FlightRecorder none;
+  EXPECT_EQ(none.begin(kSum), 1U);
+  none.end(1, CollectiveOutcome::done);
+  FlightRecorder moved = std::move(none);
+  EXPECT_EQ(moved.begin(kSum), 2U);
+}
+
+TEST(Flight, outlives_kill_9_of_its_writer) {
+  TempDirectory box;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto recorder = FlightRecorder::create(box / "flight", 0, "here");
+    recorder->end(recorder->begin(kCopy), CollectiveOutcome::done);
+    recorder->begin(kSum);
+    ::raise(SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  const auto flight = read_flight(box / "flight");
+  ASSERT_TRUE(flight.ok());
+  EXPECT_EQ(flight->entries.back().describe(), "all-reduce 2 of float32 [272474]");
+  EXPECT_EQ(flight->entries.back().outcome, CollectiveOutcome::under_way);
+}
+
+std::string stored() {
+  TempDirectory box;
+  {
+    auto recorder = FlightRecorder::create(box / "flight", 0, "here");
+    recorder->begin(kSum);
+  }
+  return *read_file(box / "flight");
+}
+
+Result<Flight> parsed(const std::string& bytes) {
+  return parse_flight("f", std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+TEST(Flight, every_field_of_the_head_is_checked) {
+  const std::string whole = stored();
+  ASSERT_EQ(whole.size(), 4096 + 1024 * 88U);
+  EXPECT_TRUE(parsed(whole).ok());
+  EXPECT_EQ(parsed("").status().message(), "f: 0 bytes, a flight has at least 4096");
+  EXPECT_EQ(parsed(whole.substr(0, 5000)).status().message(), "f: 5000 bytes, not 1024 records of 88");
+  const auto changed = [&](std::size_t at, char value) {
+    std::string bytes = whole;
+    bytes[at] = value;
+    return parsed(bytes).status();
+  };
+  EXPECT_EQ(changed(0, 'X').message(), "f: not a flight (its first 8 bytes)");
+  EXPECT_EQ(changed(8, 9).message(), "f: flight version 9, this stoker reads 1");
+  EXPECT_EQ(changed(32, 1).message(), "f: 94208 bytes, not 1025 records of 88");
+  EXPECT_EQ(changed(35, 0x7f).code(), Code::corrupt);
+  EXPECT_EQ(changed(36, 1).message(), "f: 94208 bytes, not 1024 records of 1");
+  EXPECT_EQ(parsed(whole).value().entries.size(), 1U);
+}
+
+TEST(Flight, what_a_crash_may_leave_in_a_record_reads_as_something) {
+  std::string bytes = stored();
+  bytes[4096 + 84] = 77;  // an outcome nobody knows
+  bytes[4096 + 32] = '\x01';
+  const auto flight = parsed(bytes);
+  ASSERT_TRUE(flight.ok());
+  EXPECT_EQ(flight->entries[0].outcome, CollectiveOutcome::failed);
+  EXPECT_EQ(flight->entries[0].collective.operation, "\\x01ll-reduce");
+}
+
+Flight flight_of(int rank, std::vector<Collective> collectives) {
+  Flight flight{.rank = rank, .pid = 40 + rank, .host = "node3"};
+  for (Collective& collective : collectives) {
+    flight.entries.push_back({.number = flight.entries.size() + 1, .collective = std::move(collective)});
+  }
+  return flight;
+}
+
+TEST(Flight, names_the_rank_that_is_behind_and_the_one_that_does_something_else) {
+  const Flight first = flight_of(0, {kCopy, kSum});
+  EXPECT_THAT(differences({}), IsEmpty());
+  EXPECT_THAT(differences(std::vector{first, flight_of(1, {kCopy, kSum})}), IsEmpty());
+  EXPECT_THAT(
+      differences(std::vector{first, flight_of(1, {kCopy}), flight_of(2, {})}),
+      ElementsAre(
+          "rank 1 (pid 41 on node3) has not come to all-reduce 2 of float32 [272474]: its last was "
+          "broadcast 1 of uint8 [6016] from rank 0, under way",
+          "rank 2 (pid 42 on node3) has begun none; others came to all-reduce 2 of float32 [272474]"));
+  EXPECT_THAT(differences(std::vector{first, flight_of(1, {kCopy, kCopy})}),
+              ElementsAre("rank 1 (pid 41 on node3) is in broadcast 2 of uint8 [6016] from rank 0, others in "
+                          "all-reduce 2 of float32 [272474]"));
+}
+
+}  // namespace
+}  // namespace stoker::record
