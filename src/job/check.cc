@@ -18,11 +18,6 @@ using config::Origin;
 constexpr std::array<std::string_view, 6> kContract = {
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR"};
 
-constexpr std::array kCifarMean = {0.4914, 0.4822, 0.4465};
-constexpr std::array kCifarDeviation = {0.2470, 0.2435, 0.2616};
-constexpr std::array kImageNetMean = {0.485, 0.456, 0.406};
-constexpr std::array kImageNetDeviation = {0.229, 0.224, 0.225};
-
 void check_what_runs(const Effective& effective, const Origin& file, Mistakes& mistakes) {
   const bool has_run = effective.has_group("run") || effective.entries().contains("run");
   const bool has_train = effective.has_group("train");
@@ -88,6 +83,55 @@ void check_command(const Effective& effective, const Job& job, Mistakes& mistake
   }
 }
 
+// How many ranks there are, and where. `ranks` alone decides the most of a node.
+void complete_and_check_ranks(const Effective& effective, Resources& resources, Mistakes& mistakes) {
+  if (resources.ranks_per_gpu > 1 && resources.gpus_per_rank > 1) {
+    mistakes.add(
+        effective.origin("resources.ranks_per_gpu"),
+        format("resources.ranks_per_gpu: {} ranks share a GPU, and resources.gpus_per_rank gives each {}",
+               resources.ranks_per_gpu, resources.gpus_per_rank));
+  }
+  if (!resources.ranks) return;
+  const std::uint32_t ranks = *resources.ranks;
+  const Origin origin = effective.origin("resources.ranks");
+  if (effective.origin("resources.ranks_per_node").layer() == config::Layer::built_in) {
+    resources.ranks_per_node = (ranks + resources.nodes - 1) / resources.nodes;
+  }
+  if (ranks < resources.nodes) {
+    mistakes.add(origin,
+                 format("resources.ranks: {} leave one of {} nodes without a rank", ranks, resources.nodes));
+  } else if (ranks > resources.nodes * resources.ranks_per_node) {
+    mistakes.add(origin, format("resources.ranks: {} are more than {} nodes x {} ranks_per_node", ranks,
+                                resources.nodes, resources.ranks_per_node));
+  }
+}
+
+// Names that reach a command line of `module` or conda, where a dash would begin an option.
+void check_environment(const Effective& effective, const job::Environment& environment, Mistakes& mistakes) {
+  const auto is_name = [](const std::string& name) {
+    return !name.empty() && name.size() <= 256 && name.front() != '-' &&
+           std::all_of(name.begin(), name.end(),
+                       [](char c) { return static_cast<unsigned char>(c) > 0x20 && c != 0x7f; });
+  };
+  for (const std::string& module : environment.modules) {
+    if (!is_name(module))
+      mistakes.add(effective.origin("environment.modules"),
+                   format("environment.modules: '{}' is no module's name", printable(module)));
+  }
+  if (environment.conda && !is_name(*environment.conda)) {
+    mistakes.add(effective.origin("environment.conda"),
+                 format("environment.conda: '{}' is no environment's name", printable(*environment.conda)));
+  }
+  if (environment.container && environment.venv) {
+    mistakes.add(effective.origin("environment.container"),
+                 "environment.container: has its own Python; leave `venv` out");
+  }
+  if (environment.wheelhouse && !environment.venv) {
+    mistakes.add(effective.origin("environment.wheelhouse"),
+                 "environment.wheelhouse: nothing is made from it without `venv`");
+  }
+}
+
 // What goes into a batch script is quoted there; here is only refused what can mean nothing.
 void check_slurm(const Effective& effective, const job::SlurmOptions& slurm, Mistakes& mistakes) {
   const auto check_word = [&](std::string_view key, const std::optional<std::string>& word) {
@@ -109,68 +153,50 @@ void check_slurm(const Effective& effective, const job::SlurmOptions& slurm, Mis
   }
 }
 
-void complete_image(const Effective& effective, TrainOptions& train) {
-  const auto is_set = [&](std::string_view key) { return effective.entries().contains(key); };
-  const bool is_cifar = train.model == Model::cifar_resnet20;
-  ImageOptions& image = train.image;
-  if (!is_set("train.image.size")) image.size = is_cifar ? 32 : 224;
-  if (!is_set("train.image.validation_resize"))
-    image.validation_resize = is_cifar ? image.size : image.size * 8 / 7;
-  if (!is_set("train.image.crop")) image.crop = is_cifar ? Crop::pad : Crop::resize;
-  const auto& mean = is_cifar ? kCifarMean : kImageNetMean;
-  const auto& deviation = is_cifar ? kCifarDeviation : kImageNetDeviation;
-  if (!is_set("train.image.mean")) image.mean.assign(mean.begin(), mean.end());
-  if (!is_set("train.image.standard_deviation"))
-    image.standard_deviation.assign(deviation.begin(), deviation.end());
+// A chain and an array are both made of one array of jobs.
+void check_many_jobs(const Effective& effective, const Job& job, Mistakes& mistakes) {
+  if (job.chain.is_on() && job.array.is_on()) {
+    mistakes.add(
+        effective.origin("array"),
+        format(
+            "'array' beside 'chain' ({}): both need Slurm's array for themselves, one for its tasks and one "
+            "for its links (without chain `stoker resume` starts again what is not done, each task from "
+            "its own last checkpoint)",
+            effective.origin("chain").where()));
+  }
+  const bool is_short =
+      job.chain.time_per_link && job.resources.time && *job.resources.time < *job.chain.time_per_link;
+  if (is_short) {
+    mistakes.add(
+        effective.origin("chain.time_per_link"),
+        format("chain.time_per_link: {} is more than resources.time, the time of all links together ({}, {})",
+               duration_text(*job.chain.time_per_link), duration_text(*job.resources.time),
+               effective.origin("resources.time").where()));
+  }
+  for (const std::string& option : job.slurm.extra) {
+    if (!job.after.empty() && (option.starts_with("--dep") || option.starts_with("-d")))
+      mistakes.add(effective.origin("after"),
+                   format("after: beside '{}' of slurm.extra ({})", printable(option),
+                          effective.origin("slurm.extra").where()));
+  }
+  for (const std::string& entry : job.after) {
+    if (trim(entry).empty() || entry.size() > 4096)
+      mistakes.add(effective.origin("after"),
+                   format("after: '{}' is no job file and no run", printable(entry.substr(0, 40))));
+  }
 }
 
-void check_image(const Effective& effective, const ImageOptions& image, Mistakes& mistakes) {
-  if (image.validation_resize < image.size) {
-    mistakes.add(effective.origin("train.image.validation_resize"),
-                 format("train.image.validation_resize: {} is smaller than train.image.size ({})",
-                        image.validation_resize, image.size));
-  }
-  const auto check_channels = [&](std::string_view key, const std::vector<double>& values) {
-    if (values.size() != 3) {
-      mistakes.add(effective.origin(key),
-                   format("{}: wants 3 numbers (red, green, blue), got {}", key, values.size()));
+// What is wanted back lies below the folder on the node.
+void check_stage(const Effective& effective, const job::StageOptions& stage, Mistakes& mistakes) {
+  for (const std::string& name : stage.back) {
+    const Path path = Path(name).lexically_normal();
+    const bool is_inside =
+        !name.empty() && path.is_relative() && path != "." && !path.string().starts_with("..");
+    if (!is_inside) {
+      mistakes.add(
+          effective.origin("stage.back"),
+          format("stage.back: '{}' is no name below STOKER_STAGE_DIR (as in results)", printable(name)));
     }
-  };
-  check_channels("train.image.mean", image.mean);
-  check_channels("train.image.standard_deviation", image.standard_deviation);
-}
-
-void check_data_name(const Effective& effective, const Job& job, std::string_view key, std::string_view name,
-                     Mistakes& mistakes) {
-  if (job.data.contains(std::string(name))) return;
-  std::vector<std::string_view> known;
-  for (const auto& [other, source] : job.data) known.push_back(other);
-  const bool is_written = effective.origin(key).source != nullptr;
-  mistakes.add(effective.origin(is_written ? key : "train"),
-               format("{}: no '{}' in data{}", key, printable(name),
-                      known.empty() ? format("; add data: {{{}: {{source: FOLDER}}}}", printable(name))
-                                    : suggestion(name, known)));
-}
-
-void complete_train(const Effective& effective, Job& job, Mistakes& mistakes) {
-  TrainOptions& train = *job.train;
-  if (!effective.entries().contains("train.validation_batch")) train.validation_batch = train.batch;
-  complete_image(effective, train);
-  check_image(effective, train.image, mistakes);
-  check_data_name(effective, job, "train.training_data", train.training_data, mistakes);
-  if (train.validation_data) {
-    check_data_name(effective, job, "train.validation_data", *train.validation_data, mistakes);
-  } else if (job.data.contains("validation")) {
-    train.validation_data = "validation";
-  }
-  if (train.optimizer.nesterov && train.optimizer.momentum == 0) {
-    mistakes.add(effective.origin("train.optimizer.nesterov"),
-                 "train.optimizer.nesterov: needs momentum, and train.optimizer.momentum is 0");
-  }
-  if (train.schedule.cycle_momentum && train.schedule.momentum_low > train.schedule.momentum_high) {
-    mistakes.add(effective.origin("train.schedule.momentum_low"),
-                 format("train.schedule.momentum_low: {} is above momentum_high ({})",
-                        train.schedule.momentum_low, train.schedule.momentum_high));
   }
 }
 
@@ -185,10 +211,14 @@ void complete_and_check(const Effective& effective, const Origin& file, Job& job
   const bool is_readable = mistakes.empty();
   check_names(effective, job, mistakes);
   check_slurm(effective, job.slurm, mistakes);
+  check_environment(effective, job.environment, mistakes);
+  check_stage(effective, job.stage, mistakes);
   if (!is_readable) return;
   check_what_runs(effective, file, mistakes);
   check_command(effective, job, mistakes);
-  if (job.train && mistakes.empty()) complete_train(effective, job, mistakes);
+  complete_and_check_ranks(effective, job.resources, mistakes);
+  check_many_jobs(effective, job, mistakes);
+  if (job.train && mistakes.empty()) complete_and_check_train(effective, job, mistakes);
 }
 
 }  // namespace stoker::job

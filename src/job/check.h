@@ -14,4 +14,7 @@ bool is_name_character(char c);
 void complete_and_check(const config::Effective& effective, const config::Origin& file, Job& job,
                         config::Mistakes& mistakes);
 
+/// The same for `train`. REQUIRES: job.train.
+void complete_and_check_train(const config::Effective& effective, Job& job, config::Mistakes& mistakes);
+
 }  // namespace stoker::job

@@ -27,51 +27,90 @@ struct Command {
   friend bool operator==(const Command&, const Command&) = default;
 };
 
-enum class Model { resnet18, resnet50, cifar_resnet20 };
-enum class ScheduleKind { one_cycle, constant };
+enum class Model {
+  resnet18,
+  resnet34,
+  resnet50,
+  resnet101,
+  resnet152,
+  cifar_resnet20,
+  cifar_resnet32,
+  cifar_resnet44,
+  cifar_resnet56,
+  cifar_resnet110,
+  vit_s16,
+  gpt,
+  mlp,
+  torchscript,
+};
+enum class OptimizerKind { sgd, adamw, lamb, lars };
+enum class LrScaling { none, linear, square_root };
+enum class ScheduleKind { one_cycle, cosine, step, constant };
+enum class Precision { fp32, bf16, fp16 };
+enum class GradientCompression { none, fp16, bf16 };
+enum class TokenType { u8, u16, u32, i32, i64 };
 enum class Anneal { cosine, linear };
 enum class Crop { none, pad, resize };
-enum class Backend { gloo };
-enum class Launcher { srun, single };
+enum class Backend { automatic, shm, gloo };
+enum class Launcher { srun, torchrun, single };
+enum class Until { done };
 
 /// The words of the job file: "cifar-resnet20", "one-cycle", ...
 std::string_view to_text(Model model);
+std::string_view to_text(OptimizerKind kind);
+std::string_view to_text(LrScaling scaling);
 std::string_view to_text(ScheduleKind kind);
+std::string_view to_text(Precision precision);
+std::string_view to_text(GradientCompression compression);
+std::string_view to_text(TokenType type);
 std::string_view to_text(Anneal anneal);
 std::string_view to_text(Crop crop);
 std::string_view to_text(Backend backend);
 std::string_view to_text(Launcher launcher);
+std::string_view to_text(Until until);
 
 /// Every so many steps, epochs, or every so long; exactly one is set, or none for `never`.
 struct Every {
   std::uint64_t steps = 0;
   std::uint64_t epochs = 0;
   Duration time{0};
+  bool is_automatic = false;  ///< `auto`: whoever saves chooses, from what saving costs
 
-  bool is_never() const { return steps == 0 && epochs == 0 && time == Duration::zero(); }
+  bool is_never() const { return steps == 0 && epochs == 0 && time == Duration::zero() && !is_automatic; }
   friend bool operator==(const Every&, const Every&) = default;
 };
 
-/// `train.optimizer`: stochastic gradient descent as torch.optim.SGD means it.
+/// `train.optimizer`: SGD and AdamW as torch.optim means them. What belongs to another kind is not looked at.
 struct OptimizerOptions {
-  double lr = 0;  ///< under one-cycle the peak (max_lr)
-  double momentum = 0;
-  bool nesterov = false;
+  OptimizerKind kind = OptimizerKind::sgd;
+  double lr = 0;  ///< the highest of the schedule; before `lr_scaling`
+  LrScaling lr_scaling = LrScaling::none;
+  double momentum = 0;    ///< of SGD and LARS
+  bool nesterov = false;  ///< SGD
   double weight_decay = 0;
+  double beta1 = 0;    ///< AdamW and LAMB
+  double beta2 = 0;    ///< AdamW and LAMB
+  double epsilon = 0;  ///< AdamW and LAMB
+  double trust = 0;    ///< LARS
+  bool spare_vectors = false;
 
   friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;
 };
 
-/// `train.schedule`: torch.optim.lr_scheduler.OneCycleLR's words in brackets. The total is epochs x steps.
+/// `train.schedule`: torch.optim.lr_scheduler's words in brackets. The total is epochs x steps.
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::one_cycle;
-  double warmup = 0;         ///< part of all steps that climbs to the peak (pct_start)
+  double warmup = 0;  ///< part of all steps that climbs to the peak (pct_start; LinearLR's total_iters)
   double start_divisor = 0;  ///< first rate = lr / this (div_factor)
   double end_divisor = 0;    ///< last rate = first rate / this (final_div_factor)
   Anneal anneal = Anneal::cosine;
-  bool cycle_momentum = false;  ///< momentum runs against the rate, between the two below
-  double momentum_low = 0;      ///< (base_momentum)
-  double momentum_high = 0;     ///< (max_momentum)
+  bool cycle_momentum = false;   ///< momentum runs against the rate, between the two below
+  double momentum_low = 0;       ///< (base_momentum)
+  double momentum_high = 0;      ///< (max_momentum)
+  double end_lr = 0;             ///< cosine (eta_min)
+  double factor = 0;             ///< step (gamma)
+  std::uint32_t drop_every = 0;  ///< step: epochs (step_size); not looked at with `drop_at`
+  std::vector<double> drop_at;   ///< step: epochs, ascending (milestones)
 
   friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
 };
@@ -89,13 +128,37 @@ struct ImageOptions {
   friend bool operator==(const ImageOptions&, const ImageOptions&) = default;
 };
 
+/// `train.gpt`: the language model's shape and its data. The vocabulary is `train.classes`.
+struct GptOptions {
+  std::uint32_t layers = 0, heads = 0, width = 0;
+  std::uint32_t length = 0;  ///< tokens of a sequence
+  std::string component;     ///< the files of a sample that hold tokens
+  TokenType stored = TokenType::u16;
+
+  friend bool operator==(const GptOptions&, const GptOptions&) = default;
+};
+
+/// `train.mlp`: the perceptron's shape and its data.
+struct MlpOptions {
+  std::vector<double> hidden;        ///< whole numbers
+  std::vector<std::string> columns;  ///< fields of each sample's JSON; empty: its .npy array
+
+  friend bool operator==(const MlpOptions&, const MlpOptions&) = default;
+};
+
 /// `train: {...}`: the built-in trainer's work. Present when the ranks execute stoker-train.
 struct TrainOptions {
   Model model = Model::resnet18;
+  std::optional<Path> file;              ///< absolute; the model `torchscript`
   std::optional<std::uint32_t> classes;  ///< empty: as many as the training data set has
+  std::uint32_t heads = 0;               ///< residual networks: classifiers, of which each step uses one
+  double stochastic_depth = 0;           ///< residual networks: how often the last block is left out
+  bool find_unused_parameters = false;   ///< some may take no part in a step; `heads` above 1 looks anyway
   std::uint32_t epochs = 0;
   std::optional<std::uint64_t> steps;  ///< ends after this many optimizer steps, if epochs do not end before
-  std::uint32_t batch = 0;             ///< samples per rank and step
+  std::uint32_t batch = 0;             ///< samples per rank and step, or part of a step with `accumulate`
+  std::uint32_t accumulate = 0;        ///< batches whose gradients one optimizer step takes the mean of
+  bool drop_last = false;              ///< an epoch's last batch is left out when it is not full
   std::uint64_t seed = 0;
   std::string training_data;                   ///< a name in Job::data
   std::optional<std::string> validation_data;  ///< a name in Job::data; empty: there is no validation
@@ -103,8 +166,23 @@ struct TrainOptions {
   std::uint32_t validation_batch = 0;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
+  std::optional<double> clip_norm;  ///< gradients are scaled down to this norm over all parameters
+  std::optional<double> ema;        ///< decay of a mean of the weights, which then is what is validated
+  double label_smoothing = 0;
+  double mixup = 0;   ///< Beta(mixup, mixup); 0 never
+  double cutmix = 0;  ///< the same
+  Precision precision = Precision::fp32;
+  bool channels_last = false;
+  bool deterministic = false;
+  bool tf32 = false;
   ImageOptions image;
-  Backend backend = Backend::gloo;
+  GptOptions gpt;
+  MlpOptions mlp;
+  Backend backend = Backend::automatic;
+  bool sync_batch_norm = false;  ///< batch norm takes the batches of all ranks together
+  GradientCompression compress_gradients =
+      GradientCompression::none;     ///< what they are rounded to on the way
+  ByteCount bucket{0};               ///< gradients are exchanged in pieces of about this size
   std::uint32_t threads = 0;         ///< intra-operation threads of one rank; 0: as many as it has cores
   std::uint32_t loader_threads = 0;  ///< decoding threads of one rank
   std::uint32_t prefetch = 0;        ///< batches ready ahead of the step
@@ -113,16 +191,23 @@ struct TrainOptions {
   friend bool operator==(const TrainOptions&, const TrainOptions&) = default;
 };
 
-/// `resources`. The world has nodes x ranks_per_node ranks.
+/// `resources`. The world has nodes x ranks_per_node ranks, or `ranks` where nodes have unequally many.
 struct Resources {
   std::uint32_t nodes = 0;
-  std::uint32_t ranks_per_node = 0;
+  std::uint32_t ranks_per_node = 0;            ///< with `ranks` the most of any node
+  std::optional<std::uint32_t> ranks;          ///< of all nodes together; empty: as many on each
   std::optional<std::uint32_t> cpus_per_rank;  ///< empty: the cores at hand shared out evenly
   std::uint32_t gpus_per_rank = 0;             ///< of a submitted job
+  std::uint32_t ranks_per_gpu = 0;             ///< above 1 every rank sees one GPU, and shares it
   std::optional<ByteCount> memory_per_node;    ///< of a submitted job; empty: the partition's default
   std::optional<Duration> time;                ///< empty: no limit, in the queue the partition's default
 
-  std::uint32_t world_size() const { return nodes * ranks_per_node; }
+  std::uint32_t world_size() const { return ranks.value_or(nodes * ranks_per_node); }
+  /// What is asked for on each node.
+  std::uint32_t gpus_per_node() const {
+    return ranks_per_gpu > 1 ? (ranks_per_node + ranks_per_gpu - 1) / ranks_per_gpu
+                             : gpus_per_rank * ranks_per_node;
+  }
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 
@@ -139,10 +224,24 @@ struct SlurmOptions {
 
 /// `environment`: what the ranks find beside the contract of docs/environment.md.
 struct Environment {
-  std::optional<Path> venv;  ///< absolute; its bin folder goes to the front of PATH, VIRTUAL_ENV is set
+  std::vector<std::string> modules;  ///< loaded in this order by the site's `module` command, before all else
+  std::optional<std::string> conda;  ///< name or folder of an environment that conda activates
+  /// Absolute. A folder: a virtual environment; its bin folder goes to the front of PATH, VIRTUAL_ENV is set.
+  /// A file: requirements of one that every node makes on its own disk.
+  std::optional<Path> venv;
+  std::optional<Path> container;   ///< absolute; an image of Charliecloud: a folder or a SquashFS file
+  std::optional<Path> wheelhouse;  ///< absolute; the only place packages of such a one come from
   std::map<std::string, std::string> variables;
 
   friend bool operator==(const Environment&, const Environment&) = default;
+};
+
+/// `code`: what becomes of the code that a run is made with.
+struct CodeOptions {
+  bool snapshot = false;      ///< the run uses a copy in its folder; its working directory is in there
+  ByteCount untracked_limit;  ///< files that git does not track are left out of it when they are larger
+
+  friend bool operator==(const CodeOptions&, const CodeOptions&) = default;
 };
 
 /// One entry of `data`: a packed dataset.
@@ -153,20 +252,73 @@ struct DataSource {
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 
+/// `stage`: what is on every node's own disk before its ranks start (STOKER_STAGE_DIR), and what is wanted
+/// back.
+struct StageOptions {
+  std::vector<std::string> unpack;  ///< archives, absolute
+  std::vector<std::string> copy;    ///< files and folders, absolute
+  std::vector<std::string> back;    ///< names below the folder on the node
+  bool outside_links = false;       ///< links of archives may lead out of the folder
+  std::optional<Path> directory;    ///< empty: SLURM_TMPDIR, TMPDIR or /tmp of each node
+  Duration timeout{0};              ///< for all that is brought
+
+  bool is_wanted() const { return !unpack.empty() || !copy.empty() || !back.empty(); }
+  friend bool operator==(const StageOptions&, const StageOptions&) = default;
+};
+
 struct CheckpointOptions {
   /// Absolute; each run makes a folder named for its id inside. Empty: `checkpoints` in the run folder.
   std::optional<Path> directory;
+  std::optional<Path>
+      local;  ///< absolute; a folder on each node's own disk, where steps go first; empty: none
   Every every;
-  Duration before_end{0};  ///< SIGUSR1 comes so long before the time is over; 0: never
-  std::uint32_t keep = 0;  ///< the newest so many; at least 1
+  Duration before_end{0};       ///< SIGUSR1 comes so long before the time is over; 0: never
+  Duration mtbf{0};             ///< mean time between failures of the job, for `every: auto`
+  std::uint32_t keep = 0;       ///< the newest so many; at least 1
+  Duration keep_every{0};       ///< and the first of each such stretch of time; 0: none
+  std::uint32_t keep_best = 0;  ///< and so many that are best by `metric`
+  std::string metric;           ///< a column of epochs.csv: "val_top1"
 
   friend bool operator==(const CheckpointOptions&, const CheckpointOptions&) = default;
+};
+
+/// `chain`: a run longer than a job may be, as one job after the other.
+struct ChainOptions {
+  std::optional<Until> until;             ///< empty: no chain
+  std::optional<Duration> time_per_link;  ///< set in a chain; the time limit of each of its jobs
+  std::optional<std::uint32_t> links;     ///< at most so many jobs; empty: worked out
+
+  bool is_on() const { return until.has_value(); }
+  friend bool operator==(const ChainOptions&, const ChainOptions&) = default;
+};
+
+/// `restart`: how often a submitted run goes on by itself after each kind of ending.
+struct RestartOptions {
+  std::uint32_t preempted = 0;
+  std::uint32_t node_failed = 0;
+  std::uint32_t timeout = 0;  ///< its time was over, saved or not; in a chain the links decide
+  std::uint32_t failed = 0;   ///< a failure of its own
+  std::uint32_t out_of_memory = 0;
+  std::uint32_t without_progress = 0;  ///< so many in a row with no newer checkpoint are enough
+
+  friend bool operator==(const RestartOptions&, const RestartOptions&) = default;
+};
+
+/// `array`: the same job many times, each with values of its own.
+struct ArrayOptions {
+  std::optional<Path> over;              ///< absolute; a table of values, one task a row; empty: no array
+  std::optional<std::uint32_t> at_once;  ///< empty: as many as the cluster gives
+  std::optional<std::uint32_t> bundle;   ///< tasks of one job, one after the other; empty: worked out
+
+  bool is_on() const { return over.has_value(); }
+  friend bool operator==(const ArrayOptions&, const ArrayOptions&) = default;
 };
 
 struct RecordOptions {
   Path directory;            ///< absolute; holds one folder per run
   bool metrics = false;      ///< metrics-<rank>.csv and epochs.csv
   bool receipts = false;     ///< receipts-<rank>.bin: the ids of the samples of every step
+  std::uint32_t trace = 0;   ///< so many steps of an attempt go into trace-<rank>.json
   Duration sample_every{0};  ///< CPU, memory and I/O of the ranks
 
   friend bool operator==(const RecordOptions&, const RecordOptions&) = default;
@@ -207,11 +359,18 @@ struct Job {
   std::optional<TrainOptions> train;
   std::map<std::string, std::string> params;
   Resources resources;
+  std::string site;  ///< a profile's name, "auto" for that of the cluster at hand, "none" for no checks
   SlurmOptions slurm;
   Environment environment;
+  CodeOptions code;
   std::map<std::string, DataSource> data;  ///< names are [a-z][a-z0-9_]*
+  StageOptions stage;
   CheckpointOptions checkpoint;
   Launcher launcher = Launcher::srun;
+  ChainOptions chain;
+  RestartOptions restart;
+  ArrayOptions array;
+  std::vector<std::string> after;  ///< job files or runs that a submitted job waits for
   RecordOptions record;
   Timeouts timeouts;
   Origins origins;
@@ -223,13 +382,16 @@ struct Job {
 struct LoadOptions {
   std::vector<std::string> environment;  ///< "NAME=value"; those named STOKER_SET_<KEY_PATH> count
   std::vector<std::string> set;          ///< "key.path=value", a later one wins
+  /// The same for one task of an array, weaker than `set`. With an array and no task the first one stands
+  /// for all.
+  std::vector<std::string> task;
   Path current_directory;  ///< for relative paths outside the file, and for `file`; empty: the process's
 };
 
 /// Reads and checks the job file. Relative paths in the file start at the file's folder, those in `options`
 /// and in defaults at the current folder. Invalid lists up to ten mistakes, each with path:line:column and
-/// the line; NotFound when there is no such file. Looks at no other file: whether data exist is not its
-/// question.
+/// the line; NotFound when there is no such file. Looks at no other file but `array.over`: whether data exist
+/// is not its question.
 Result<Job> load(const Path& file, const LoadOptions& options = {});
 
 /// The effective job file: every value that is set, defaults too, all paths absolute. Loads back as an equal

@@ -37,12 +37,12 @@ TEST(Job, effective_file_loads_back_as_an_equal_job) {
 run: python 'my train.py' --lr ${params.lr} --note '$${HOME}' ""
 params: {lr: 0.1, note: "two words: \"a\"\n\u2028", yes: "no"}
 resources:
-  {nodes: 2, ranks_per_node: 4, cpus_per_rank: 8, gpus_per_rank: 1, memory_per_node: 128GB, time: 2-12:00:00}
+  {nodes: 2, ranks: 7, cpus_per_rank: 8, gpus_per_rank: 1, ranks_per_gpu: 2, memory_per_node: 128GB, time: 2-12:00:00}
 slurm: {account: def-lab, partition: "gpu,cpu", qos: high, reservation: r, extra: ["-C v100", --exclusive, "--x=a'b"]}
 environment: {venv: .venv, variables: {A: "", B: "a #b", NO: "null"}}
 data: {train: {source: x y/z}}
-checkpoint: {directory: ckpt, every: 90s, keep: 2, before_end: 5m}
-launcher: single
+checkpoint: {directory: ckpt, every: 90s, keep: 2, keep_every: 6h, keep_best: 1, metric: val_loss, before_end: 5m}
+launcher: torchrun
 record: {directory: out, metrics: false, receipts: true, sample_every: 250ms}
 timeouts: {grace: 1500ms}
 )");
@@ -55,6 +55,28 @@ timeouts: {grace: 1500ms}
   const Result<Job> again = load(other.write(to_yaml(*job)));
   ASSERT_TRUE(again.ok()) << again.error().to_string();
   EXPECT_EQ(*again, *job) << to_yaml(*job);
+}
+
+TEST(Job, ranks_of_all_nodes_decide_the_most_of_one) {
+  Sandbox box;
+  const Resources resources =
+      load(box.write("run: x\nresources: {nodes: 2, ranks: 7, ranks_per_gpu: 2}\n"))->resources;
+  EXPECT_EQ(resources.ranks_per_node, 4u);
+  EXPECT_EQ(resources.world_size(), 7u);
+  EXPECT_EQ(resources.gpus_per_node(), 2u);
+  EXPECT_EQ(load(box.write("run: x\nresources: {ranks_per_node: 4, gpus_per_rank: 2}\n"))
+                ->resources.gpus_per_node(),
+            8u);
+}
+
+TEST(Job, an_automatic_interval_loads_back) {
+  Sandbox box;
+  const Job job = load(box.write("run: x\ncheckpoint: {every: auto, mtbf: 12h}\n")).value();
+  EXPECT_TRUE(job.checkpoint.every.is_automatic);
+  EXPECT_FALSE(job.checkpoint.every.is_never());
+  EXPECT_EQ(job.checkpoint.mtbf, std::chrono::hours(12));
+  Sandbox other;
+  EXPECT_EQ(load(other.write(to_yaml(job))).value(), job) << to_yaml(job);
 }
 
 TEST(Job, effective_file_of_a_training_loads_back_as_an_equal_job) {
@@ -83,6 +105,18 @@ std::string mistakes_of(std::string_view text, const LoadOptions& options = {}) 
   return mistakes_of(box, box.write(text), options);
 }
 
+TEST(Job, ranks_that_fit_on_no_nodes_are_mistakes) {
+  EXPECT_THAT(
+      mistakes_of("run: x\nresources: {nodes: 3, ranks: 2}\n"),
+      ::testing::HasSubstr("job.yaml:2:30: resources.ranks: 2 leave one of 3 nodes without a rank\n"));
+  EXPECT_THAT(mistakes_of("run: x\nresources: {nodes: 2, ranks_per_node: 2, ranks: 5}\n"),
+              ::testing::HasSubstr("resources.ranks: 5 are more than 2 nodes x 2 ranks_per_node\n"));
+  EXPECT_THAT(
+      mistakes_of("run: x\nresources: {ranks_per_gpu: 2, gpus_per_rank: 4}\n"),
+      ::testing::HasSubstr(
+          "resources.ranks_per_gpu: 2 ranks share a GPU, and resources.gpus_per_rank gives each 4\n"));
+}
+
 TEST(Job, defaults_are_those_declared) {
   Sandbox box;
   const Job job = load(box.write("run: python train.py\n"), {.current_directory = "/here"}).value();
@@ -92,6 +126,9 @@ TEST(Job, defaults_are_those_declared) {
   EXPECT_FALSE(job.resources.time);
   EXPECT_EQ(job.checkpoint.every.epochs, 1u);
   EXPECT_EQ(job.checkpoint.keep, 3u);
+  EXPECT_EQ(job.checkpoint.keep_best, 0u);
+  EXPECT_EQ(job.checkpoint.keep_every, Duration::zero());
+  EXPECT_EQ(job.checkpoint.mtbf, std::chrono::hours(24));
   EXPECT_EQ(job.record.directory, Path("/here/runs"));
   EXPECT_EQ(job.record.sample_every, std::chrono::seconds(1));
   EXPECT_EQ(job.timeouts.grace, std::chrono::seconds(10));
@@ -224,9 +261,9 @@ INSTANTIATE_TEST_SUITE_P(
              "/box/job.yaml:2:1: unknown key 'nodes'; did you mean 'resources.nodes'?\n"
              "    2 | nodes: 2\n"
              "      | ^"},
-        Case{"key_not_built", "run: x\nchain: {until: done}\n",
-             "/box/job.yaml:2:1: unknown key 'chain'\n"
-             "    2 | chain: {until: done}\n"
+        Case{"key_not_built", "run: x\nsweep: {until: done}\n",
+             "/box/job.yaml:2:1: unknown key 'sweep'\n"
+             "    2 | sweep: {until: done}\n"
              "      | ^"},
         Case{"option_with_a_key_of_its_own", "run: x\nslurm: {extra: [--exclusive, --time=1:00]}\n",
              "/box/job.yaml:2:16: slurm.extra: '--time=1:00': use resources.time in place of --time\n"
@@ -256,12 +293,13 @@ INSTANTIATE_TEST_SUITE_P(
              "/box/job.yaml:2:19: timeouts.grace: '30' has no unit (write 30s, 30m or 30h)\n"
              "    2 | timeouts: {grace: 30}\n"
              "      |                   ^"},
-        Case{"unknown_model", "train: {model: resnet34}\ndata: {train: {source: x}}\n",
-             "/box/job.yaml:1:16: train.model: unknown value 'resnet34'; did you mean 'resnet18'?\n"
-             "    1 | train: {model: resnet34}\n"
+        Case{"unknown_model", "train: {model: resnet19}\ndata: {train: {source: x}}\n",
+             "/box/job.yaml:1:16: train.model: unknown value 'resnet19'; did you mean 'resnet18'?\n"
+             "    1 | train: {model: resnet19}\n"
              "      |                ^"},
         Case{"no_model", "train: {epochs: 3}\ndata: {train: {source: x}}\n",
-             "/box/job.yaml:1:1: train.model is missing: The built-in model to train.\n"
+             "/box/job.yaml:1:1: train.model is missing: The built-in model to train, or torchscript for one "
+             "of your own in `file`.\n"
              "    1 | train: {epochs: 3}\n"
              "      | ^"},
         Case{"no_source", "run: x\ndata: {train: {split: a}}\n",

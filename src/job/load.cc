@@ -12,6 +12,7 @@
 #include "job/job.h"
 #include "job/read.h"
 #include "job/settings.h"
+#include "job/tasks.h"
 
 namespace stoker::job {
 namespace {
@@ -58,6 +59,8 @@ class Reader {
     const auto* period = effective_.find<config::Period>(key);
     if (!period) return;
     field = {};
+    field.is_automatic = period->unit == "auto";
+    if (field.is_automatic) return;
     (period->unit == "steps" ? field.steps : field.epochs) = static_cast<std::uint64_t>(period->count);
     field.time = period->time;
   }
@@ -79,7 +82,7 @@ class Reader {
   // Both enumerations and words are few; the setting's choices guarantee a match.
   template <typename Enum>
   static Enum enum_of(std::string_view word) {
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 32; ++i) {
       if (to_text(static_cast<Enum>(i)) == word) return static_cast<Enum>(i);
     }
     return Enum{};
@@ -101,7 +104,11 @@ void read_command(const Effective& effective, Job& job) {
 
 void read_named(const Effective& effective, Reader& read, Job& job) {
   for (const std::string& name : effective.names("params")) read(format("params.{}", name), job.params[name]);
+  read("environment.modules", job.environment.modules);
+  read("environment.conda", job.environment.conda);
   read("environment.venv", job.environment.venv);
+  read("environment.container", job.environment.container);
+  read("environment.wheelhouse", job.environment.wheelhouse);
   for (const std::string& name : effective.names("environment.variables")) {
     read(format("environment.variables.{}", name), job.environment.variables[name]);
   }
@@ -109,6 +116,14 @@ void read_named(const Effective& effective, Reader& read, Job& job) {
     read(format("data.{}.source", name), job.data[name].source);
     read(format("data.{}.split", name), job.data[name].split);
   }
+}
+
+// Entries of a list of paths start where the list was written.
+void make_absolute(const Effective& effective, std::string_view key, const Path& folder, const Path& current,
+                   std::vector<std::string>& paths) {
+  if (paths.empty()) return;
+  const Path& base = effective.origin(key).layer() == Layer::file ? folder : current;
+  for (std::string& path : paths) path = (base / path).lexically_normal().string();
 }
 
 // The folder's name with what may not stand in a run's name replaced.
@@ -131,6 +146,8 @@ Job read_job(const Effective& effective, const Path& folder, const Path& current
   if (effective.has_group("train")) visit_train(read, job.train.emplace());
   read_named(effective, read, job);
   visit_job(read, job);
+  make_absolute(effective, "stage.unpack", folder, current, job.stage.unpack);
+  make_absolute(effective, "stage.copy", folder, current, job.stage.copy);
   for (const auto& [key, entry] : effective.entries()) {
     if (entry.origin.layer() != Layer::built_in) job.origins.add(key, entry.origin.where());
   }
@@ -147,14 +164,33 @@ Result<Job> read(const TextSource& input, const LoadOptions& options) {
   const bool has_mark = input.text.starts_with(kByteOrderMark);
   const auto source = std::make_shared<const config::Source>(
       Layer::file, input.name, input.text.substr(has_mark ? kByteOrderMark.size() : 0));
-  Mistakes mistakes;
-  const std::optional<config::Node> root = config::parse_yaml(source, mistakes);
-  if (!root) return mistakes.status();
-  config::Layers layers(schema(), {{"scratch", (input.folder / "scratch").string()}}, mistakes);
-  layers.add_document({source, *root});
-  layers.add_environment(options.environment);
-  layers.add_flags(options.set);
-  const Effective effective = layers.resolve();
+  Mistakes of_text;
+  const std::optional<config::Node> root = config::parse_yaml(source, of_text);
+  if (!root) return of_text.status();
+  const auto resolve = [&](std::span<const std::string> task, Mistakes& mistakes) {
+    config::Layers layers(schema(), {{"scratch", (input.folder / "scratch").string()}}, mistakes);
+    layers.add_document({source, *root});
+    layers.add_environment(options.environment);
+    layers.add_flags(task, "array");
+    layers.add_flags(options.set);
+    return layers.resolve();
+  };
+  Mistakes mistakes = of_text;
+  Effective effective = resolve(options.task, mistakes);
+  if (effective.find<std::string>("array.over") != nullptr && options.task.empty()) {
+    // Its tasks bring the values that the rest may ask for.
+    Path over;
+    Mistakes of_path;
+    Reader(effective, input.folder, options.current_directory, of_path)("array.over", over);
+    const auto tasks = read_tasks(over);
+    if (!tasks) {
+      mistakes = of_text;
+      mistakes.add(effective.origin("array.over"), format("array.over: {}", tasks.error().message()));
+      return mistakes.status();
+    }
+    mistakes = of_text;
+    effective = resolve(tasks->tasks.front().settings, mistakes);
+  }
   Job job = read_job(effective, input.folder, options.current_directory, mistakes);
   complete_and_check(effective, {source, 0}, job, mistakes);
   if (!mistakes.empty()) return mistakes.status();

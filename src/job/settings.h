@@ -2,11 +2,16 @@
 // from this list. Constants.
 #pragma once
 
+#include <span>
+
 #include "config/schema.h"
 
 namespace stoker::job {
 
 /// The job file's keys.
 const config::Schema& schema();
+
+/// Those below `train`, in a source of their own.
+std::span<const config::Setting> train_settings();
 
 }  // namespace stoker::job

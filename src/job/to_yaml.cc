@@ -18,7 +18,8 @@ class Writer {
   void operator()(std::string_view key, const T& field) {
     if constexpr (requires { field.has_value(); }) {
       if (field) (*this)(key, *field);
-    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>> ||
+                         std::is_same_v<T, std::vector<double>>) {
       if (!field.empty()) values_.emplace_back(key, value_of(field));
     } else {
       values_.emplace_back(key, value_of(field));
@@ -49,6 +50,7 @@ class Writer {
     config::Period period{.count = 0, .unit = "", .time = every.time};
     if (every.steps > 0) period = {static_cast<std::int64_t>(every.steps), "steps", Duration::zero()};
     if (every.epochs > 0) period = {static_cast<std::int64_t>(every.epochs), "epochs", Duration::zero()};
+    if (every.is_automatic) period.unit = "auto";
     return period;
   }
   template <typename Enum>
@@ -71,7 +73,11 @@ std::vector<std::pair<std::string, Value>> values_of(const Job& job) {
   }
   if (job.train) visit_train(write, *job.train);
   for (const auto& [name, text] : job.params) write.param(format("params.{}", name), text);
+  write("environment.modules", job.environment.modules);
+  write("environment.conda", job.environment.conda);
   write("environment.venv", job.environment.venv);
+  write("environment.container", job.environment.container);
+  write("environment.wheelhouse", job.environment.wheelhouse);
   for (const auto& [name, text] : job.environment.variables)
     write(format("environment.variables.{}", name), text);
   for (const auto& [name, source] : job.data) {

@@ -92,13 +92,26 @@ Result<std::optional<Task>> current_task(const Lookup& env) {
 
 std::vector<std::string> srun_arguments(const StepRequest& request) {
   std::vector<std::string> argv = {"srun", format("--nodes={}", request.nodes),
-                                   format("--ntasks={}", request.tasks.value),
-                                   format("--ntasks-per-node={}", request.tasks_per_node)};
+                                   format("--ntasks={}", request.tasks.value)};
+  const bool is_listed = request.tasks_per_node == 0;
+  if (!is_listed) argv.push_back(format("--ntasks-per-node={}", request.tasks_per_node));
   if (request.cpus_per_task > 0) argv.push_back(format("--cpus-per-task={}", request.cpus_per_task));
-  argv.insert(argv.end(), {"--distribution=block", "--kill-on-bad-exit=0", "--wait=0", "--unbuffered",
-                           "--input=none", "--export=ALL"});
+  if (request.is_whole || request.is_beside) argv.emplace_back("--cpu-bind=none");
+  if (request.is_beside) argv.insert(argv.end(), {"--overlap", "--mem=0", "--gres=none", "--quiet"});
+  argv.emplace_back(is_listed ? "--distribution=arbitrary" : "--distribution=block");
+  argv.insert(argv.end(), {"--kill-on-bad-exit=0", "--wait=0", "--unbuffered"});
+  if (!request.is_beside) argv.emplace_back("--input=none");
+  argv.emplace_back("--export=ALL");
   argv.insert(argv.end(), request.command.begin(), request.command.end());
   return argv;
+}
+
+std::optional<int> cpus_on_node(const Lookup& env) {
+  const std::optional<std::string> text = env("SLURM_CPUS_ON_NODE");
+  std::int64_t cpus = 0;
+  if (!text || !env("SLURM_JOB_ID") || !parse_number(*text, &cpus) || cpus < 1 || cpus > 1'000'000)
+    return std::nullopt;
+  return static_cast<int>(cpus);
 }
 
 std::vector<std::string> variables_to_drop() {

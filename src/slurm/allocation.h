@@ -50,9 +50,11 @@ Result<std::optional<Task>> current_task(const Lookup& env);
 struct StepRequest {
   WorldSize tasks;
   int nodes = 1;
-  int tasks_per_node = 1;
-  int cpus_per_task = 0;  ///< 0: not asked for
+  int tasks_per_node = 1;  ///< 0: as SLURM_HOSTFILE has them, a line with the node's name for each task
+  int cpus_per_task = 0;   ///< 0: not asked for
   std::vector<std::string> command;
+  bool is_whole = false;   ///< each task may use all that the job has on its node
+  bool is_beside = false;  ///< beside other steps, from which it takes nothing; its input is srun's
 };
 
 /// The arguments that start the step: every count is given explicitly, since what srun takes over from the
@@ -60,5 +62,8 @@ struct StepRequest {
 std::vector<std::string> srun_arguments(const StepRequest& request);
 /// Variables that a nested srun must not inherit, because they bind its tasks to the cores of the outer step.
 std::vector<std::string> variables_to_drop();
+/// CPUs of the job, or within a step of that step, on this node: SLURM_CPUS_ON_NODE inside a job, else
+/// nothing. Where no cgroup keeps a job to its share, this alone says how large it is.
+std::optional<int> cpus_on_node(const Lookup& env);
 
 }  // namespace stoker::slurm

@@ -113,5 +113,33 @@ TEST(Srun, every_count_is_given_explicitly) {
                           "--input=none", "--export=ALL", "stoker", "rank", "--", "true"));
 }
 
+TEST(Srun, tasks_that_a_file_lists_are_placed_as_it_says) {
+  EXPECT_THAT(
+      srun_arguments({WorldSize(3), 2, 0, 0, {"true"}}),
+      ElementsAre("srun", "--nodes=2", "--ntasks=3", "--distribution=arbitrary", "--kill-on-bad-exit=0",
+                  "--wait=0", "--unbuffered", "--input=none", "--export=ALL", "true"));
+}
+
+TEST(Srun, one_task_may_have_its_whole_node) {
+  EXPECT_THAT(srun_arguments({WorldSize(2), 2, 1, 0, {"true"}, true}),
+              ::testing::Contains("--cpu-bind=none"));
+}
+
+TEST(Srun, a_step_beside_others_takes_nothing_from_them_and_hears_srun) {
+  StepRequest request{WorldSize(2), 2, 1, 1, {"true"}};
+  request.is_beside = true;
+  EXPECT_THAT(
+      srun_arguments(request),
+      ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--cpus-per-task=1",
+                  "--cpu-bind=none", "--overlap", "--mem=0", "--gres=none", "--quiet", "--distribution=block",
+                  "--kill-on-bad-exit=0", "--wait=0", "--unbuffered", "--export=ALL", "true"));
+}
+
+TEST(CpusOnNode, count_inside_a_job_alone) {
+  EXPECT_EQ(cpus_on_node(environment({{"SLURM_JOB_ID", "1"}, {"SLURM_CPUS_ON_NODE", "6"}})), 6);
+  EXPECT_EQ(cpus_on_node(environment({{"SLURM_CPUS_ON_NODE", "6"}})), std::nullopt);
+  EXPECT_EQ(cpus_on_node(environment({{"SLURM_JOB_ID", "1"}, {"SLURM_CPUS_ON_NODE", "many"}})), std::nullopt);
+}
+
 }  // namespace
 }  // namespace stoker::slurm

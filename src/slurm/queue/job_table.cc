@@ -32,6 +32,13 @@ void set_exit(JobFacts& job, std::string_view text) {
   job.exit_signal = static_cast<int>(signal);
 }
 
+// "2:0": the highest exit code of the job's steps.
+void set_worst_step(JobFacts& job, std::string_view text) {
+  JobFacts step;
+  set_exit(step, text);
+  job.worst_step_code = step.exit_code;
+}
+
 using Setter = std::function<void(JobFacts&, std::string_view)>;
 struct Column {
   std::string_view name;
@@ -57,8 +64,25 @@ void set_restarts(JobFacts& job, std::string_view text) {
 }
 
 // Headers of squeue's -o and of sacct, and the keys of scontrol. A job's id comes first in each.
-const std::array<Column, 26>& columns() {
-  static const std::array<Column, 26> kColumns = {{
+// "paul(1000)".
+void set_user(JobFacts& job, std::string_view text) {
+  job.user = value_or_none(text.substr(0, text.find('(')));
+}
+
+void set_log(JobFacts& job, std::string_view text) {
+  const std::string path = value_or_none(text);
+  if (path.starts_with('/')) job.log = path;
+}
+
+// scontrol names a task of an array by a number of its own; people by that of the array and its index. It
+// stands behind ArrayJobId.
+void set_array_task(JobFacts& job, std::string_view text) {
+  std::uint64_t index = 0;
+  if (!job.array.empty() && parse_number(trim(text), &index)) job.id = format("{}_{}", job.array, index);
+}
+
+const std::array<Column, 35>& columns() {
+  static const std::array<Column, 35> kColumns = {{
       {"JOBID", text_into(&JobFacts::id)},
       {"JobID", text_into(&JobFacts::id)},
       {"JobId", text_into(&JobFacts::id)},
@@ -85,6 +109,15 @@ const std::array<Column, 26>& columns() {
       {"End", time_into(&JobFacts::end)},
       {"EndTime", time_into(&JobFacts::end)},
       {"Restarts", set_restarts},
+      {"DerivedExitCode", set_worst_step},
+      {"User", text_into(&JobFacts::user)},
+      {"USER", text_into(&JobFacts::user)},
+      {"UserId", set_user},
+      {"StdOut", set_log},
+      {"STDOUT", set_log},
+      {"ARRAY_JOB_ID", text_into(&JobFacts::array)},
+      {"ArrayJobId", text_into(&JobFacts::array)},
+      {"ArrayTaskId", set_array_task},
   }};
   return kColumns;
 }
@@ -125,12 +158,39 @@ std::vector<const Setter*> read_header(std::string_view line) {
 // "812345.batch", "812345.0": what belongs to a job and is none.
 bool is_step(std::string_view id) { return id.find('.') != std::string_view::npos; }
 
+// sacct lists the steps of a job behind it.
+void add_step(JobList& list, const JobFacts& step) {
+  if (list.jobs.empty() || list.jobs.back().failed) return;
+  JobFacts& job = list.jobs.back();
+  const std::string_view id = std::string_view(step.id).substr(0, step.id.find('.'));
+  if (id != job.id || !is_over(step.state) || step.state == JobState::completed) return;
+  job.failed = StepFacts{step.id, step.state, step.exit_code, step.exit_signal};
+}
+
 }  // namespace
 
 const JobFacts* JobList::find(std::string_view id) const {
   const auto found =
       std::find_if(jobs.begin(), jobs.end(), [&](const JobFacts& job) { return job.id == id; });
   return found == jobs.end() ? nullptr : &*found;
+}
+
+JobIndex::JobIndex(const JobList& list) {
+  ids_.reserve(list.jobs.size());
+  for (const JobFacts& job : list.jobs) {
+    ids_.emplace(job.id, &job);
+    if (!job.comment.empty()) comments_.emplace(job.comment, &job);
+  }
+}
+
+const JobFacts* JobIndex::by_id(std::string_view id) const {
+  const auto found = ids_.find(id);
+  return found == ids_.end() ? nullptr : found->second;
+}
+
+const JobFacts* JobIndex::by_comment(std::string_view comment) const {
+  const auto found = comments_.find(comment);
+  return found == comments_.end() ? nullptr : found->second;
 }
 
 bool is_job_id(std::string_view text) {
@@ -141,6 +201,16 @@ bool is_job_id(std::string_view text) {
   const std::size_t mark = text.find_first_of("_+");
   if (mark == std::string_view::npos) return digits(text);
   return digits(text.substr(0, mark)) && digits(text.substr(mark + 1));
+}
+
+std::string_view submitted_job(std::string_view id) { return id.substr(0, id.find('_')); }
+
+std::optional<std::int64_t> array_task(std::string_view id) {
+  const std::size_t mark = id.find('_');
+  std::int64_t task = 0;
+  if (mark == std::string_view::npos || !parse_number(id.substr(mark + 1), &task) || task < 0)
+    return std::nullopt;
+  return task;
 }
 
 std::optional<double> parse_slurm_time(std::string_view text) {
@@ -177,7 +247,10 @@ Result<JobList> parse_job_table(std::string_view program, std::string_view text)
       if (header[i] != nullptr) (*header[i])(job, rest.substr(0, end));
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     }
-    if (is_whole && is_step(job.id)) continue;
+    if (is_whole && is_step(job.id)) {
+      add_step(list, job);
+      continue;
+    }
     // "812301_[18-60%20]": the tasks of an array that have not been split off yet.
     const std::string_view id = std::string_view(job.id).substr(0, job.id.find("_["));
     if (is_whole && is_job_id(id) && !job.state_text.empty()) {

@@ -14,6 +14,15 @@ JobList table(std::string_view text) {
   return list.ok() ? *list : JobList{};
 }
 
+TEST(JobIds, a_task_is_told_from_the_job_that_was_submitted) {
+  EXPECT_EQ(submitted_job("812"), "812");
+  EXPECT_EQ(submitted_job("812_17"), "812");
+  EXPECT_EQ(submitted_job("812_[18-60%20]"), "812");
+  EXPECT_EQ(array_task("812_17"), 17);
+  EXPECT_FALSE(array_task("812").has_value());
+  EXPECT_FALSE(array_task("812_[18-60%20]").has_value());
+}
+
 TEST(JobTable, columns_are_found_by_name_wherever_they_stand) {
   const JobList list = table(
       "JOBID|STATE|REASON|START_TIME|END_TIME|PARTITION|NODELIST|COMMENT\n"
@@ -56,6 +65,28 @@ TEST(JobTable, steps_are_no_jobs_and_unsplit_arrays_are) {
   EXPECT_EQ(list.find("4711"), nullptr);
 }
 
+TEST(JobTable, the_first_step_with_a_bad_end_is_told_by_its_job) {
+  const JobList list = table(
+      "JobID|State|ExitCode|DerivedExitCode\n7|COMPLETED|0:0|2:0\n7.batch|COMPLETED|0:0|\n7.0|FAILED|2:0|\n"
+      "7.1|OUT_OF_MEMORY|0:125|\n8|FAILED|1:0|0:0\n8.0|RUNNING|0:0|\n9.0|FAILED|1:0|\n");
+  ASSERT_THAT(list.jobs, SizeIs(2));
+  ASSERT_TRUE(list.jobs[0].failed.has_value());
+  EXPECT_EQ(list.jobs[0].failed->id, "7.0");
+  EXPECT_EQ(list.jobs[0].failed->exit_code, 2);
+  EXPECT_EQ(list.jobs[0].worst_step_code, 2);
+  EXPECT_FALSE(list.jobs[1].failed.has_value());
+}
+
+TEST(JobIndex, finds_what_a_list_has) {
+  const JobList list = table(
+      "JOBID|STATE|COMMENT\n812301_17|RUNNING|stoker:r/1\n812301_[18-60%20]|PENDING|(null)\n12|PENDING|\n");
+  const JobIndex index(list);
+  EXPECT_EQ(index.by_id("812301_17"), &list.jobs[0]);
+  EXPECT_EQ(index.by_comment("stoker:r/1"), &list.jobs[0]);
+  EXPECT_EQ(index.by_id("4711"), nullptr);
+  EXPECT_EQ(index.by_comment(""), nullptr);
+}
+
 TEST(JobTable, without_a_header_it_is_no_table) {
   EXPECT_EQ(parse_job_table("squeue", "").status().to_string(), "squeue: printed no table of jobs");
   EXPECT_EQ(parse_job_table("sacct", "12|RUNNING\n").status().to_string(), "sacct: printed no table of jobs");
@@ -77,6 +108,8 @@ TEST(JobRecords, values_may_hold_blanks_and_lines_may_be_many) {
   EXPECT_EQ(list->jobs[0].nodes, "n[1-2]");
   EXPECT_TRUE(list->jobs[0].end.has_value());
   EXPECT_EQ(list->jobs[1].state, JobState::running);
+  EXPECT_EQ(list->jobs[1].id, "12_1");
+  EXPECT_EQ(list->jobs[0].user, "a");
   EXPECT_EQ(parse_job_records("No jobs in the system\n").status().to_string(), "scontrol: printed no job");
   EXPECT_EQ(parse_job_records("JobId=x JobState=RUNNING JobId=4 JobName=n").status().to_string(),
             "scontrol: printed no job");

@@ -11,14 +11,18 @@ namespace {
 constexpr std::array<std::string_view, 4> kOfTheCluster = {"SLURM_CONF", "SLURM_CONF_SERVER",
                                                            "SLURM_CLUSTERS", "SLURM_JWT"};
 // Variables win over #SBATCH lines; these stand for lines that the script has, or must not have.
-constexpr std::array<std::string_view, 27> kSetByScript = {
-    "SBATCH_JOB_NAME",      "SBATCH_TIMELIMIT",     "SBATCH_SIGNAL",        "SBATCH_REQUEUE",
-    "SBATCH_NO_REQUEUE",    "SBATCH_OPEN_MODE",     "SBATCH_OUTPUT",        "SBATCH_ERROR",
-    "SBATCH_COMMENT",       "SBATCH_ARRAY_INX",     "SBATCH_WAIT",          "SBATCH_GPUS",
-    "SBATCH_GPUS_PER_NODE", "SBATCH_GPUS_PER_TASK", "SBATCH_CPUS_PER_TASK", "SBATCH_MEM_PER_NODE",
-    "SBATCH_MEM_PER_CPU",   "SBATCH_MEM_PER_GPU",   "SBATCH_NTASKS",        "SBATCH_NTASKS_PER_NODE",
-    "SBATCH_NNODES",        "SBATCH_NODES",         "SBATCH_CHDIR",         "SBATCH_WORKDIR",
-    "SBATCH_EXPORT",        "SBATCH_TEST_ONLY",     "SBATCH_PARSABLE"};
+constexpr std::array<std::string_view, 24> kSetByScript = {
+    "SBATCH_JOB_NAME",        "SBATCH_TIMELIMIT",     "SBATCH_SIGNAL",
+    "SBATCH_REQUEUE",         "SBATCH_NO_REQUEUE",    "SBATCH_OPEN_MODE",
+    "SBATCH_OUTPUT",          "SBATCH_ERROR",         "SBATCH_COMMENT",
+    "SBATCH_ARRAY_INX",       "SBATCH_GPUS",          "SBATCH_GPUS_PER_NODE",
+    "SBATCH_GPUS_PER_TASK",   "SBATCH_CPUS_PER_TASK", "SBATCH_MEM_PER_NODE",
+    "SBATCH_MEM_PER_CPU",     "SBATCH_MEM_PER_GPU",   "SBATCH_NTASKS",
+    "SBATCH_NTASKS_PER_NODE", "SBATCH_NNODES",        "SBATCH_NODES",
+    "SBATCH_CHDIR",           "SBATCH_WORKDIR",       "SBATCH_EXPORT"};
+// With these sbatch would not just submit.
+constexpr std::array<std::string_view, 3> kNotSubmitting = {"SBATCH_WAIT", "SBATCH_TEST_ONLY",
+                                                            "SBATCH_PARSABLE"};
 
 struct Known {
   std::string_view words;
@@ -45,6 +49,40 @@ constexpr Known kKnown[] = {
     {"not found", Code::not_found},
 };
 
+// The controller is there and has too much to do: asking again, ever more slowly, helps.
+constexpr std::string_view kBusy[] = {"Socket timed out", "Zero Bytes were transmitted",
+                                      "Resource temporarily unavailable", "temporarily unable to accept",
+                                      "Slurm backup controller in standby mode"};
+constexpr Duration kFirstPause = std::chrono::milliseconds(250);
+// One word of a command line holds 128 KiB.
+constexpr std::size_t kMostIdsAtOnce = 8000;
+// So few that their steps can be asked for as well.
+constexpr std::size_t kFewJobs = 64;
+
+bool is_busy(const Status& status) {
+  return status.code() == Code::unavailable &&
+         std::any_of(std::begin(kBusy), std::end(kBusy), [&](std::string_view words) {
+           return status.message().find(words) != std::string_view::npos;
+         });
+}
+
+std::string variable(const Environment& environment, std::string_view name) {
+  for (const auto& [key, value] : environment) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+// Takes from what accounting knows of a job what the controller does not tell.
+void complete(JobFacts& job, const JobFacts& accounted) {
+  job.failed = accounted.failed;
+  if (accounted.worst_step_code) job.worst_step_code = accounted.worst_step_code;
+  if (!job.exit_code) {
+    job.exit_code = accounted.exit_code;
+    job.exit_signal = accounted.exit_signal;
+  }
+}
+
 // "sbatch: error: Batch job submission failed: Invalid account" as "Invalid account".
 std::string_view without_prefix(std::string_view line, std::string_view program) {
   const auto drop = [&](std::string_view prefix) {
@@ -54,11 +92,40 @@ std::string_view without_prefix(std::string_view line, std::string_view program)
   drop("fatal:");
   drop("error:");
   drop("Batch job submission failed:");
+  drop("allocation failure:");  // of --test-only
   drop("slurm_load_jobs error:");
   return line;
 }
 
 }  // namespace
+
+bool tells_preemption(std::string_view record) {
+  constexpr std::string_view kKey = " PreemptTime=";
+  const std::size_t at = record.find(kKey);
+  if (at == std::string_view::npos) return false;
+  const std::string_view value = record.substr(at + kKey.size());
+  return parse_slurm_time(value.substr(0, value.find_first_of(" \n"))).has_value();
+}
+
+Result<std::int64_t> parse_largest_array(std::string_view config) {
+  std::optional<std::int64_t> indices;
+  std::optional<std::int64_t> tasks;
+  for (std::string_view line : split(config, '\n')) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view value = trim(line.substr(equals + 1));
+    std::int64_t number = 0;
+    if (trim(line.substr(0, equals)) == "MaxArraySize" && parse_number(value, &number)) indices = number;
+    if (trim(line.substr(0, equals)) != "SchedulerParameters") continue;
+    for (std::string_view parameter : split(value, ',')) {
+      constexpr std::string_view kTasks = "max_array_tasks=";
+      if (parameter.starts_with(kTasks) && parse_number(parameter.substr(kTasks.size()), &number))
+        tasks = number;
+    }
+  }
+  if (!indices) return corrupt("scontrol: printed no MaxArraySize");
+  return std::max<std::int64_t>(0, std::min(*indices - 1, tasks.value_or(*indices)));
+}
 
 std::vector<std::string> sbatch_arguments(const Path& script) {
   return {"sbatch", "--parsable", script.string()};
@@ -71,16 +138,33 @@ std::vector<std::string> squeue_arguments() {
           "--format=%i|%T|%r|%S|%e|%P|%N|%k"};
 }
 
-std::vector<std::string> sacct_arguments(std::span<const std::string> ids) {
-  return {"sacct", "--parsable2", "--allocations", "--jobs=" + join(ids, ","),
-          "--format=JobID,State,ExitCode,Start,End,Partition,NodeList"};
+std::vector<std::string> squeue_arguments(std::span<const std::string> ids) {
+  return {"squeue",
+          "--all",
+          "--states=all",
+          "--array",
+          "--jobs=" + join(ids, ","),
+          "--format=%i|%T|%r|%S|%e|%P|%N|%u|%j"};
 }
 
-Environment submission_environment(Environment base) {
-  std::erase_if(base, [](const auto& entry) {
+std::vector<std::string> sacct_arguments(std::span<const std::string> ids, Detail detail) {
+  std::vector<std::string> words = {
+      "sacct", "--parsable2", "--jobs=" + join(ids, ","),
+      "--format=JobID,State,ExitCode,DerivedExitCode,Start,End,Partition,NodeList,User,JobName"};
+  if (detail == Detail::jobs) words.emplace_back("--allocations");
+  return words;
+}
+
+Environment submission_environment(Environment base, Wins wins) {
+  const bool is_in_job =
+      std::any_of(base.begin(), base.end(), [](const auto& entry) { return entry.first == "SLURM_JOB_ID"; });
+  std::erase_if(base, [&](const auto& entry) {
     const std::string_view name = entry.first;
     if (std::find(kOfTheCluster.begin(), kOfTheCluster.end(), name) != kOfTheCluster.end()) return false;
-    if (std::find(kSetByScript.begin(), kSetByScript.end(), name) != kSetByScript.end()) return true;
+    if (std::find(kNotSubmitting.begin(), kNotSubmitting.end(), name) != kNotSubmitting.end()) return true;
+    const bool is_set = std::find(kSetByScript.begin(), kSetByScript.end(), name) != kSetByScript.end();
+    if (is_set && wins == Wins::script) return true;
+    if (wins == Wins::shell && !is_in_job) return false;
     return name.starts_with("SLURM_") || name.starts_with("SLURMD_") || name.starts_with("SRUN_");
   });
   return base;
@@ -113,19 +197,50 @@ Status complaint(std::string_view program, const Captured& captured) {
              : status;
 }
 
-SlurmCommands::SlurmCommands(Environment environment)
-    : environment_(submission_environment(std::move(environment))) {}
+Result<std::string> parse_test(std::string_view text) {
+  constexpr std::string_view kStart = "sbatch: Job ";
+  for (std::string_view line : split(text, '\n')) {
+    if (!line.starts_with(kStart)) continue;
+    line.remove_prefix(kStart.size());
+    const std::size_t blank = line.find(' ');
+    if (blank == std::string_view::npos || !is_job_id(line.substr(0, blank))) continue;
+    return printable(trim(line.substr(blank)));
+  }
+  return corrupt("sbatch --test-only: says nothing about a start: '{}'", printable(text.substr(0, 200)));
+}
 
-Result<std::string> SlurmCommands::output_of(std::vector<std::string> argv, Deadline deadline) const {
+SlurmCommands::SlurmCommands(Environment environment, Wins wins)
+    : environment_(submission_environment(std::move(environment), wins)),
+      budget_(CallBudget::of_user(variable(environment_, "XDG_RUNTIME_DIR"),
+                                  variable(environment_, "SLURM_CONF"),
+                                  variable(environment_, std::string(kCallsPerSecond)))) {}
+
+// A question, which may be asked again: within the budget, and again while the controller is busy.
+Result<std::string> SlurmCommands::ask(std::vector<std::string> argv, Deadline deadline) {
+  for (Duration pause = kFirstPause;; pause *= 2) {
+    RETURN_IF_ERROR(budget_.take(deadline).with_context(argv.at(0)));
+    auto out = output_of(argv, deadline);
+    if (out.ok() || !is_busy(out.error()) || deadline.left() < 2 * pause) return out;
+    RealClock().sleep(pause);
+  }
+}
+
+Result<Captured> SlurmCommands::answer_of(std::vector<std::string> argv, Deadline deadline) {
   const std::string program = argv.at(0);
   Command command;
   command.argv = std::move(argv);
   command.environment = environment_;
-  // Times as numbers: no time zone, no site's own format.
-  std::erase_if(*command.environment, [](const auto& entry) { return entry.first == "SLURM_TIME_FORMAT"; });
-  command.environment->emplace_back("SLURM_TIME_FORMAT", "%s");
+  // Times as numbers: no time zone, no site's own format. What sbatch is given goes on to the job, so it is
+  // not.
+  if (program != "sbatch") {
+    std::erase_if(*command.environment, [](const auto& entry) { return entry.first == "SLURM_TIME_FORMAT"; });
+    command.environment->emplace_back("SLURM_TIME_FORMAT", "%s");
+  }
   const Duration patience = std::chrono::round<std::chrono::seconds>(deadline.left());
+  const MonoTime begin = RealClock().mono();
   auto captured = run_program(command, deadline);
+  ++calls_.count;
+  calls_.spent += RealClock().mono() - begin;
   if (!captured.ok()) {
     const Status error = std::move(captured).error();
     if (error.code() == Code::timeout) {
@@ -137,7 +252,29 @@ Result<std::string> SlurmCommands::output_of(std::vector<std::string> argv, Dead
         .cure("module load slurm, or on a machine of your own: stoker run JOB");
   }
   if (!captured->exit.ok()) return complaint(program, *captured);
-  return std::move(captured->out);
+  return std::move(*captured);
+}
+
+Result<std::string> SlurmCommands::output_of(std::vector<std::string> argv, Deadline deadline) {
+  OK_OR_RETURN(captured, answer_of(std::move(argv), deadline));
+  return std::move(captured.out);
+}
+
+Result<std::string> SlurmCommands::test(const Path& script, Deadline deadline) {
+  OK_OR_RETURN(captured, answer_of({"sbatch", "--test-only", script.string()}, deadline));
+  return parse_test(captured.err);
+}
+
+Result<ClusterFacts> SlurmCommands::cluster(Deadline deadline) {
+  ClusterFacts facts;
+  OK_OR_RETURN(config, output_of({"scontrol", "show", "config"}, deadline));
+  RETURN_IF_ERROR(parse_config(config, facts));
+  OK_OR_RETURN(nodes, output_of(sinfo_arguments(), deadline));
+  OK_OR_RETURN(partitions, parse_partitions(nodes));
+  facts.partitions = std::move(partitions);
+  const auto shares = output_of({"sshare", "--noheader", "--parsable2", "--format=Account,User"}, deadline);
+  if (shares.ok()) facts.accounts = parse_accounts(*shares);
+  return facts;
 }
 
 Result<std::string> SlurmCommands::submit(const Path& script, Deadline deadline) {
@@ -146,30 +283,94 @@ Result<std::string> SlurmCommands::submit(const Path& script, Deadline deadline)
 }
 
 Result<JobList> SlurmCommands::jobs(Deadline deadline) {
-  OK_OR_RETURN(out, output_of(squeue_arguments(), deadline));
+  OK_OR_RETURN(out, ask(squeue_arguments(), deadline));
   return parse_job_table("squeue", out);
 }
 
-Result<JobList> SlurmCommands::find(std::span<const std::string> ids, Deadline deadline) {
-  if (ids.empty()) return JobList{};
-  auto accounted = output_of(sacct_arguments(ids), deadline);
-  if (accounted.ok()) return parse_job_table("sacct", *accounted);
+Result<JobList> SlurmCommands::known_to_accounting(std::span<const std::string> ids, Detail detail,
+                                                   Deadline deadline) {
   JobList all;
-  for (const std::string& id : ids) {
-    auto out = output_of({"scontrol", "--oneliner", "show", "job", id}, deadline);
-    if (!out.ok() && out.error().code() == Code::not_found) continue;
-    if (!out.ok()) return std::move(out).error();
-    OK_OR_RETURN(list, parse_job_records(*out));
-    // scontrol names a task of an array by a number of its own; we asked for this one.
-    if (list.jobs.size() == 1) list.jobs.front().id = id;
+  for (std::size_t at = 0; at < ids.size(); at += kMostIdsAtOnce) {
+    const auto some = ids.subspan(at, std::min(kMostIdsAtOnce, ids.size() - at));
+    OK_OR_RETURN(out, ask(sacct_arguments(some, detail), deadline));
+    OK_OR_RETURN(list, parse_job_table("sacct", out));
     all.jobs.insert(all.jobs.end(), list.jobs.begin(), list.jobs.end());
     all.damaged += list.damaged;
   }
   return all;
 }
 
+Result<JobList> SlurmCommands::find(std::span<const std::string> ids, Deadline deadline) {
+  if (ids.empty()) return JobList{};
+  auto accounted = known_to_accounting(ids, ids.size() <= kFewJobs ? Detail::steps : Detail::jobs, deadline);
+  if (accounted.ok()) return accounted;
+  if (ids.size() == 1) {
+    const auto out = ask({"scontrol", "--oneliner", "--details", "show", "job", ids[0]}, deadline);
+    if (!out.ok() && out.error().code() == Code::not_found) return JobList{};
+    if (!out.ok()) return out.error();
+    OK_OR_RETURN(list, parse_job_records(*out));
+    // scontrol may name a task of an array by a number of its own; we asked for this one.
+    if (list.jobs.size() == 1) list.jobs.front().id = ids[0];
+    return std::move(list);
+  }
+  // One question for all of them.
+  const auto some = ids.first(std::min(kMostIdsAtOnce, ids.size()));
+  OK_OR_RETURN(out, ask(squeue_arguments(some), deadline));
+  return parse_job_table("squeue", out);
+}
+
+Result<JobList> SlurmCommands::describe(std::string_view id, Deadline deadline) {
+  const std::vector<std::string> ids = {std::string(id)};
+  JobList list;
+  const auto listed = ask(squeue_arguments(ids), deadline);
+  if (!listed.ok() && listed.error().code() != Code::not_found) return listed.error();
+  if (listed.ok()) {
+    OK_OR_RETURN(parsed, parse_job_table("squeue", *listed));
+    list = std::move(parsed);
+  }
+  if (list.jobs.size() == 1) {
+    // More of a single one: exit codes, its log, how often it was started.
+    const auto shown = ask({"scontrol", "--oneliner", "--details", "show", "job", list.jobs[0].id}, deadline);
+    auto record = shown.ok() ? parse_job_records(*shown) : Result<JobList>(shown.status());
+    if (record.ok() && record->jobs.size() == 1) {
+      record->jobs[0].id = list.jobs[0].id;
+      list = *std::move(record);
+    }
+  }
+  const bool is_single = list.jobs.size() == 1;
+  if (!list.jobs.empty() && !(is_single && is_over(list.jobs[0].state))) return list;
+  auto accounted = known_to_accounting(ids, Detail::steps, deadline);
+  if (is_single) {
+    const JobFacts* more = accounted.ok() ? accounted->find(list.jobs[0].id) : nullptr;
+    if (more != nullptr) complete(list.jobs[0], *more);
+    return list;
+  }
+  if (accounted.ok() && !accounted->jobs.empty()) return accounted;
+  if (accounted.ok()) return not_found("job {}: Slurm knows none of that id", id);
+  return not_found("job {}: Slurm's controller knows none of that id (any more), and {}", id,
+                   accounted.error().message());
+}
+
 Status SlurmCommands::cancel(std::string_view id, Deadline deadline) {
   return output_of({"scancel", std::string(id)}, deadline).status();
+}
+
+Status SlurmCommands::cancel_waiting(std::string_view id, Deadline deadline) {
+  return output_of({"scancel", "--state=PENDING", std::string(id)}, deadline).status();
+}
+
+Status SlurmCommands::requeue(std::string_view id, Deadline deadline) {
+  return output_of({"scontrol", "requeue", std::string(id)}, deadline).status();
+}
+
+Result<bool> SlurmCommands::is_being_preempted(std::string_view id, Deadline deadline) {
+  OK_OR_RETURN(out, output_of({"scontrol", "--oneliner", "show", "job", std::string(id)}, deadline));
+  return tells_preemption(out);
+}
+
+Result<std::int64_t> SlurmCommands::largest_array(Deadline deadline) {
+  OK_OR_RETURN(out, output_of({"scontrol", "show", "config"}, deadline));
+  return parse_largest_array(out);
 }
 
 Status SlurmCommands::cancel_step(std::string_view id, std::string_view step, Deadline deadline) {

@@ -22,8 +22,9 @@ class Commands {
     ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
   }
   SlurmCommands slurm() const {
-    return SlurmCommands(
-        {{"PATH", folder_.path().string() + ":/usr/bin:/bin"}, {"HERE", folder_.path().string()}});
+    return SlurmCommands({{"PATH", folder_.path().string() + ":/usr/bin:/bin"},
+                          {"HERE", folder_.path().string()},
+                          {"STOKER_SLURM_CALLS_PER_S", "0"}});
   }
   /// Without the machine's own programs.
   SlurmCommands bare() const { return SlurmCommands({{"PATH", folder_.path().string()}}); }
@@ -126,13 +127,112 @@ TEST(Slurm, accounting_is_asked_first_and_the_controller_where_there_is_none) {
   EXPECT_EQ(found->find("12")->state, JobState::timeout);
   EXPECT_EQ(found->find("13"), nullptr);
   commands.add("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1\n");
-  commands.add("scontrol",
-               "[ $4 = 13 ] && { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }\n"
-               "echo JobId=$4 JobName=x JobState=NODE_FAIL Reason=NodeDown ExitCode=0:1\n");
+  commands.add("squeue", "echo \"$@\" >> \"$HERE/calls\"; printf 'JOBID|STATE|NAME\\n12|NODE_FAIL|a|b\\n'\n");
   found = commands.slurm().find(ids, soon());
   ASSERT_TRUE(found.ok()) << found.status().to_string();
   EXPECT_EQ(found->find("12")->state, JobState::node_failed);
+  EXPECT_EQ(found->find("12")->name, "a|b");
   EXPECT_EQ(found->find("13"), nullptr);
+  EXPECT_EQ(*read_file(commands / "calls"),
+            "--all --states=all --array --jobs=12,13 --format=%i|%T|%r|%S|%e|%P|%N|%u|%j\n");
+}
+
+TEST(Slurm, very_many_jobs_are_asked_for_in_few_questions) {
+  Commands commands;
+  commands.add("sacct", "echo x >> \"$HERE/calls\"; echo 'JobID|State'\n");
+  std::vector<std::string> ids;
+  for (int i = 0; i < 10'000; ++i) ids.push_back(format("8123456_{}", i));
+  SlurmCommands slurm = commands.slurm();
+  ASSERT_TRUE(slurm.find(ids, soon()).ok());
+  EXPECT_EQ(slurm.calls().count, 2);
+  EXPECT_EQ(*read_file(commands / "calls"), "x\nx\n");
+}
+
+TEST(Slurm, a_busy_controller_is_asked_again_and_a_submission_never) {
+  Commands commands;
+  const std::string busy = " error: Socket timed out on send/recv operation' >&2; exit 1; }\n";
+  commands.add("squeue", "[ -e \"$HERE/asked\" ] || { touch \"$HERE/asked\"; echo 'slurm_load_jobs" + busy +
+                             "echo 'JOBID|STATE'; echo '7|RUNNING'\n");
+  SlurmCommands slurm = commands.slurm();
+  const auto jobs = slurm.jobs(soon());
+  ASSERT_TRUE(jobs.ok()) << jobs.status().to_string();
+  EXPECT_EQ(jobs->jobs.size(), 1u);
+  EXPECT_EQ(slurm.calls().count, 2);
+  commands.add("sbatch", "echo x >> \"$HERE/submitted\"; { echo 'sbatch:" + busy);
+  EXPECT_EQ(slurm.submit("x", soon()).status().to_string(),
+            "sbatch: Socket timed out on send/recv operation");
+  EXPECT_EQ(*read_file(commands / "submitted"), "x\n");
+}
+
+TEST(Slurm, a_job_is_described_from_all_who_know_it) {
+  Commands commands;
+  commands.add("squeue", "printf 'JOBID|STATE|NAME\\n7|COMPLETED|a\\n'\n");
+  commands.add("scontrol",
+               "echo JobId=7 JobName=a JobState=COMPLETED Reason=None ExitCode=0:0 StdOut=/h/slurm-7.out\n");
+  commands.add("sacct",
+               "printf 'JobID|State|ExitCode|DerivedExitCode\\n7|COMPLETED|0:0|2:0\\n7.0|FAILED|2:0|\\n'\n");
+  SlurmCommands slurm = commands.slurm();
+  const auto known = slurm.describe("7", soon());
+  ASSERT_TRUE(known.ok()) << known.status().to_string();
+  ASSERT_EQ(known->jobs.size(), 1u);
+  EXPECT_EQ(known->jobs[0].log, "/h/slurm-7.out");
+  EXPECT_EQ(known->jobs[0].worst_step_code, 2);
+  ASSERT_TRUE(known->jobs[0].failed.has_value());
+  EXPECT_EQ(known->jobs[0].failed->id, "7.0");
+  EXPECT_EQ(slurm.calls().count, 3);
+}
+
+TEST(Slurm, a_job_that_the_controller_forgot_is_known_to_accounting_alone) {
+  Commands commands;
+  commands.add("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1\n");
+  commands.add("sacct", "printf 'JobID|State|ExitCode\\n7|TIMEOUT|0:0\\n'\n");
+  EXPECT_EQ(commands.slurm().describe("7", soon())->find("7")->state, JobState::timeout);
+  commands.add("sacct", "echo 'JobID|State'\n");
+  EXPECT_EQ(commands.slurm().describe("7", soon()).status().to_string(),
+            "job 7: Slurm knows none of that id");
+  commands.add("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1\n");
+  const Status gone = commands.slurm().describe("7", soon()).status();
+  EXPECT_EQ(
+      gone.to_string(),
+      "job 7: Slurm's controller knows none of that id (any more), and sacct: Slurm accounting storage is "
+      "disabled");
+  EXPECT_EQ(gone.code(), Code::not_found);
+}
+
+TEST(Slurm, an_array_is_described_task_by_task_in_one_question) {
+  Commands commands;
+  commands.add("squeue", "echo 'JOBID|STATE|NAME'; for i in $(seq 0 99); do echo \"8_$i|RUNNING|a\"; done\n");
+  SlurmCommands slurm = commands.slurm();
+  EXPECT_EQ(slurm.describe("8", soon())->jobs.size(), 100u);
+  EXPECT_EQ(slurm.calls().count, 1);
+}
+
+TEST(Slurm, a_test_of_a_script_tells_the_start) {
+  Commands commands;
+  commands.add("sbatch",
+               "[ \"$1\" = --test-only ] || exit 9\n"
+               "echo 'sbatch: Job 813 to start at 2026-11-21T20:00:00 using 2 processors on nodes n1 in "
+               "partition cpu' >&2\n");
+  const auto said = commands.slurm().test("x", soon());
+  ASSERT_TRUE(said.ok()) << said.status().to_string();
+  EXPECT_EQ(*said, "to start at 2026-11-21T20:00:00 using 2 processors on nodes n1 in partition cpu");
+  commands.add("sbatch",
+               "echo 'allocation failure: Requested node configuration is not available' >&2; exit 1\n");
+  EXPECT_EQ(commands.slurm().test("x", soon()).status().to_string(),
+            "sbatch: Requested node configuration is not available");
+  EXPECT_EQ(parse_test("hello").status().message(),
+            "sbatch --test-only: says nothing about a start: 'hello'");
+}
+
+TEST(Slurm, a_shells_variables_win_only_over_scripts_of_peoples_own) {
+  const Environment shell = {
+      {"SBATCH_TIMELIMIT", "5"}, {"SBATCH_WAIT", "1"}, {"SLURM_TIME_FORMAT", "relative"}};
+  EXPECT_TRUE(submission_environment(shell).empty());
+  const Environment kept = submission_environment(shell, Wins::shell);
+  EXPECT_EQ(kept, (Environment{{"SBATCH_TIMELIMIT", "5"}, {"SLURM_TIME_FORMAT", "relative"}}));
+  Environment job = shell;
+  job.emplace_back("SLURM_JOB_ID", "7");
+  EXPECT_EQ(submission_environment(job, Wins::shell), (Environment{{"SBATCH_TIMELIMIT", "5"}}));
 }
 
 TEST(Slurm, cancelling_names_the_job_and_an_unknown_one_is_not_found) {
@@ -146,6 +246,37 @@ TEST(Slurm, cancelling_names_the_job_and_an_unknown_one_is_not_found) {
   const Status unknown = commands.slurm().cancel("9", soon());
   EXPECT_EQ(unknown.code(), Code::not_found);
   EXPECT_EQ(unknown.to_string(), "scancel: Kill job error on job id 9: Invalid job id specified");
+}
+
+TEST(Slurm, the_rest_of_an_array_is_withdrawn_and_a_job_started_again) {
+  Commands commands;
+  commands.add("scancel", "echo scancel \"$@\" >> \"$HERE/calls\"\n");
+  commands.add("scontrol", "echo scontrol \"$@\" >> \"$HERE/calls\"\n");
+  EXPECT_TRUE(commands.slurm().cancel_waiting("12", soon()).ok());
+  EXPECT_TRUE(commands.slurm().requeue("12_3", soon()).ok());
+  EXPECT_EQ(*read_file(commands / "calls"), "scancel --state=PENDING 12\nscontrol requeue 12_3\n");
+}
+
+TEST(Slurm, the_largest_array_follows_from_the_clusters_configuration) {
+  constexpr std::string_view kConfig =
+      "Configuration data as of 2026-11-21T10:00:00\nMaxArraySize            = 1001\n"
+      "SchedulerParameters     = bf_interval=2,max_array_tasks=400\n";
+  EXPECT_EQ(*parse_largest_array(kConfig), 400);
+  EXPECT_EQ(*parse_largest_array("MaxArraySize            = 1001\nSchedulerParameters     = (null)\n"), 1000);
+  EXPECT_EQ(*parse_largest_array("MaxArraySize = 0\n"), 0);
+  EXPECT_EQ(parse_largest_array("x").status().to_string(), "scontrol: printed no MaxArraySize");
+  Commands commands;
+  commands.add("scontrol", "[ \"$*\" = 'show config' ] && echo 'MaxArraySize = 51'\n");
+  EXPECT_EQ(*commands.slurm().largest_array(soon()), 50);
+}
+
+TEST(Slurm, a_job_that_makes_room_for_another_is_told_by_its_preempt_time) {
+  constexpr std::string_view kStart = "JobId=7 JobState=RUNNING PreemptEligibleTime=1763719411 ";
+  EXPECT_TRUE(tells_preemption(format("{}PreemptTime=1763719420 LastSchedEval=1763719411", kStart)));
+  EXPECT_TRUE(tells_preemption(format("{}PreemptTime=2026-11-21T15:13:52\n", kStart)));
+  EXPECT_FALSE(tells_preemption(format("{}PreemptTime=None LastSchedEval=1763719411", kStart)));
+  EXPECT_FALSE(tells_preemption(format("{}PreemptTime=", kStart)));
+  EXPECT_FALSE(tells_preemption(kStart));
 }
 
 }  // namespace

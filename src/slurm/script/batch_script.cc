@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "slurm/script/lines.h"
+
 namespace stoker::slurm {
 namespace {
-
-// sbatch reads a line of a script into a buffer of 8 KiB (BUFSIZ).
-constexpr std::size_t kLongestValue = 4096;
 
 struct Taken {
   std::string_view name;
@@ -37,7 +36,7 @@ constexpr Taken kTaken[] = {
     {"--output", "-o", ""},
     {"--error", "-e", ""},
     {"--open-mode", "", ""},
-    {"--array", "-a", ""},
+    {"--array", "-a", "array.over or chain"},
     {"--wrap", "", ""},
     {"--parsable", "", ""},
     {"--test-only", "", ""},
@@ -47,68 +46,6 @@ constexpr Taken kTaken[] = {
     {"--version", "-V", ""},
 };
 
-bool has_control_character(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
-
-// "--constraint=v100", "--constraint v100" and "-C v100" as option and value.
-std::pair<std::string_view, std::string_view> split_option(std::string_view option) {
-  const bool is_long = option.starts_with("--");
-  const std::size_t end = option.find_first_of(is_long ? "= \t" : " \t");
-  if (end == std::string_view::npos) return {option, ""};
-  std::string_view value = option.substr(end + 1);
-  while (!value.empty() && (value.front() == ' ' || value.front() == '\t')) value.remove_prefix(1);
-  return {option.substr(0, end), value};
-}
-
-Status check_value(std::string_view option, std::string_view value) {
-  if (has_control_character(value)) {
-    return invalid("{}: '{}' has a control character, and no #SBATCH line can hold one", option,
-                   printable(value));
-  }
-  if (value.size() > kLongestValue) {
-    return invalid("{}: {} bytes, and sbatch takes {} at most", option, value.size(), kLongestValue);
-  }
-  return {};
-}
-
-// Slurm replaces %j and the like in the name of a log; a backslash would switch that off and vanish itself.
-Result<std::string> log_pattern(const Path& log) {
-  std::string pattern;
-  for (char c : log.string()) {
-    if (c == '\\')
-      return invalid("{}: Slurm takes no backslash in the path of a log", printable(log.string()));
-    pattern += c == '%' ? "%%" : std::string(1, c);
-  }
-  return pattern;
-}
-
-class Lines {
- public:
-  void text(std::string_view line) { text_ += std::string(line) + "\n"; }
-  void because(std::string_view why) { text_ += "# " + std::string(why) + "\n"; }
-  Lines& option(std::string_view name, std::string_view value) {
-    if (problem_.ok()) problem_ = check_value(name, value);
-    text_ += format("#SBATCH {}={}\n", name, sbatch_quote(value));
-    return *this;
-  }
-  void option_if(std::string_view name, std::string_view value) {
-    if (!value.empty()) option(name, value);
-  }
-  void option_if(std::string_view name, int value) {
-    if (value > 0) option(name, std::to_string(value));
-  }
-  Result<std::string> finish() && {
-    RETURN_IF_ERROR(problem_);
-    return std::move(text_);
-  }
-
- private:
-  std::string text_;
-  Status problem_;
-};
-
 void add_resources(const BatchScript& script, Lines& lines) {
   lines.option_if("--account", script.account);
   lines.option_if("--partition", script.partition);
@@ -116,16 +53,34 @@ void add_resources(const BatchScript& script, Lines& lines) {
   lines.option_if("--reservation", script.reservation);
   lines.option_if("--nodes", script.nodes);
   // Both counts: what --ntasks-per-node alone means for SLURM_NTASKS differs between releases.
-  lines.option_if("--ntasks", script.nodes * script.tasks_per_node);
+  lines.option_if("--ntasks",
+                  script.tasks_per_node > 0 ? script.nodes * script.tasks_per_node : script.tasks);
   lines.option_if("--ntasks-per-node", script.tasks_per_node);
   lines.option_if("--cpus-per-task", script.cpus_per_task);
   if (script.gpus_per_node > 0) {
     lines.because(
-        "Per node and not per task: every rank sees all GPUs of its node and takes number LOCAL_RANK.");
+        script.ranks_per_gpu > 1
+            ? format("Per node and not per task: {} ranks share a GPU, and stoker shows each rank that one.",
+                     script.ranks_per_gpu)
+            : "Per node and not per task: every rank sees all GPUs of its node and takes number LOCAL_RANK.");
     lines.option_if("--gpus-per-node", script.gpus_per_node);
   }
   if (script.memory_per_node) lines.option("--mem", slurm_memory(*script.memory_per_node));
   if (script.time) lines.option("--time", slurm_duration(*script.time));
+}
+
+void add_order(const BatchScript& script, Lines& lines) {
+  if (!script.array.empty()) {
+    lines.because(script.array.ends_with("%1")
+                      ? "One job after the other: each goes on where the one before it ended."
+                      : "One job for each task, or bundle of them; behind the % how many may run at once.");
+    lines.option("--array", script.array);
+  }
+  if (!script.dependency.empty()) {
+    lines.option("--dependency", script.dependency);
+    lines.because("When one of these fails this job ends, too, in place of waiting for ever.");
+    lines.option("--kill-on-invalid-dep", "yes");
+  }
 }
 
 void add_life(const BatchScript& script, const std::string& log, Lines& lines) {
@@ -209,26 +164,17 @@ Result<std::string> write_batch_script(const BatchScript& script) {
     lines.option("--comment", script.comment);
   }
   add_resources(script, lines);
+  add_order(script, lines);
   add_life(script, log, lines);
   for (const std::string& entry : script.extra) {
     RETURN_IF_ERROR(check_extra(entry).with_context("slurm.extra"));
-    const auto [name, value] = split_option(entry);
-    if (value.empty()) {
-      lines.text(format("#SBATCH {}", name));
-    } else {
-      lines.text(format("#SBATCH {}{}{}", name, name.starts_with("--") ? "=" : " ", sbatch_quote(value)));
-    }
+    lines.typed_option(entry);
   }
   lines.text("");
   lines.because(
       "exec: a signal for the script reaches stoker itself, where bash would hold it back until its");
   lines.because("child has ended. stoker starts the ranks on all nodes with one srun.");
-  std::string command = "exec";
-  for (const std::string& word : script.command) {
-    if (word.find('\0') != std::string::npos) return invalid("command: an argument holds a zero byte");
-    command += " " + shell_quote(word);
-  }
-  lines.text(command);
+  RETURN_IF_ERROR(add_exec(lines, script.command));
   return std::move(lines).finish();
 }
 

@@ -25,12 +25,16 @@ struct BatchScript {
   std::string qos;
   std::string reservation;
   int nodes = 1;
-  int tasks_per_node = 1;
+  int tasks_per_node = 1;  ///< 0: `tasks`, unequally many on the nodes
+  int tasks = 0;
   int cpus_per_task = 0;  ///< 0: not asked for
   int gpus_per_node = 0;
+  int ranks_per_gpu = 1;
   std::optional<ByteCount> memory_per_node;
   std::optional<Duration> time;
   Duration signal_before{0};         ///< SIGUSR1 to the script's process so long before the end; 0: never
+  std::string array;                 ///< "1-300%20": the script is started once for each
+  std::string dependency;            ///< "afterok:812,afterany:813"
   Path directory;                    ///< where the script starts
   Path log;                          ///< its output
   std::vector<std::string> extra;    ///< options for sbatch, one an entry, as people type them

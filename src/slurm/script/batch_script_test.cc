@@ -83,6 +83,21 @@ TEST(BatchScript, leaves_out_what_was_not_asked_for) {
     EXPECT_THAT(script, Not(HasSubstr(option)));
 }
 
+TEST(BatchScript, says_what_order_jobs_come_in) {
+  BatchScript script = small();
+  script.array = "1-4%1";
+  script.dependency = "afterok:812,afterany:813";
+  EXPECT_THAT(text(script), HasSubstr(R"(
+# One job after the other: each goes on where the one before it ended.
+#SBATCH --array=1-4%1
+#SBATCH --dependency=afterok:812,afterany:813
+# When one of these fails this job ends, too, in place of waiting for ever.
+#SBATCH --kill-on-invalid-dep=yes
+)"));
+  script.array = "3,7-9%20";
+  EXPECT_THAT(text(script), HasSubstr("\n#SBATCH --array=3,7-9%20\n"));
+}
+
 TEST(BatchScript, quotes_for_sbatch_and_for_bash) {
   BatchScript script = small();
   script.account = R"(a"b\c$(id) #x 'é')";
@@ -129,7 +144,7 @@ TEST(CheckExtra, refuses_what_has_a_key_of_its_own_or_is_no_option) {
   EXPECT_EQ(error("-t 1"), "'-t 1': use resources.time in place of --time");
   EXPECT_EQ(error("-N2"), "'-N2': use resources.nodes in place of --nodes");
   EXPECT_EQ(error("--acc=x"), "'--acc=x': use slurm.account in place of --account");
-  EXPECT_EQ(error("--array=1-3"), "'--array=1-3': --array is set by Stoker");
+  EXPECT_EQ(error("--array=1-3"), "'--array=1-3': use array.over or chain in place of --array");
   EXPECT_EQ(error("constraint"), "'constraint' is no option for sbatch (as in --constraint=v100)");
   EXPECT_EQ(error("--"), "'--' is no option for sbatch (as in --constraint=v100)");
   EXPECT_EQ(error("--nice=" + std::string(5000, '9')), "an option of 5007 bytes is too long");

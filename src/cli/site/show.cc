@@ -1,0 +1,98 @@
+// `stoker site show [SITE]`: docs/commands/site-show.md
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/site/sites.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+template <typename T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+ordered_json seconds(const std::optional<Duration>& value) {
+  return value ? ordered_json(Seconds(*value).count()) : ordered_json(nullptr);
+}
+ordered_json bytes(const std::optional<ByteCount>& value) {
+  return value ? ordered_json(value->value) : ordered_json(nullptr);
+}
+
+ordered_json to_json(const job::Site& site) {
+  ordered_json partitions = ordered_json::object();
+  for (const auto& [name, each] : site.partitions)
+    partitions[name] = {{"time_s", seconds(each.time)},
+                        {"default_time_s", seconds(each.default_time)},
+                        {"nodes", or_null(each.nodes)},
+                        {"what", or_null(each.what)},
+                        {"from", each.from}};
+  ordered_json qos = ordered_json::object();
+  for (const auto& [name, each] : site.qos)
+    qos[name] = {{"partitions", each.partitions},
+                 {"time_s", seconds(each.time)},
+                 {"nodes", or_null(each.nodes)},
+                 {"what", or_null(each.what)},
+                 {"from", each.from}};
+  ordered_json nodes = ordered_json::object();
+  for (const auto& [name, each] : site.nodes)
+    nodes[name] = {{"partition", or_null(each.partition)},
+                   {"options", each.options},
+                   {"gpu", or_null(each.gpu)},
+                   {"gpus", or_null(each.gpus)},
+                   {"cores", or_null(each.cores)},
+                   {"cores_per_gpu", or_null(each.cores_per_gpu)},
+                   {"memory_bytes", bytes(each.memory)},
+                   {"memory_per_gpu_bytes", bytes(each.memory_per_gpu)},
+                   {"local_disk_bytes", bytes(each.local_disk)},
+                   {"from", each.from}};
+  ordered_json storage = ordered_json::object();
+  for (const auto& [name, each] : site.storage)
+    storage[name] = {{"path", or_null(each.path)},   {"quota_bytes", bytes(each.quota)},
+                     {"files", or_null(each.files)}, {"purge_days", or_null(each.purge_days)},
+                     {"what", or_null(each.what)},   {"from", each.from}};
+  ordered_json sources = ordered_json::object();
+  for (const auto& [name, each] : site.sources) sources[name] = {{"url", each.url}, {"date", each.date}};
+  return {{"name", site.name},
+          {"what", site.what},
+          {"file", site.file.string()},
+          {"enforced", site.is_enforced},
+          {"limits",
+           {{"time_s", seconds(site.limits.time)},
+            {"shortest_s", seconds(site.limits.shortest)},
+            {"jobs", or_null(site.limits.jobs)},
+            {"nodes", or_null(site.limits.nodes)},
+            {"array", or_null(site.limits.array)}}},
+          {"needs_account", site.needs_account},
+          {"partitions", partitions},
+          {"qos", qos},
+          {"nodes", nodes},
+          {"storage", storage},
+          {"first_port", or_null(site.first_port)},
+          {"last_port", or_null(site.last_port)},
+          {"interfaces", site.interfaces},
+          {"internet", or_null(site.has_internet)},
+          {"sources", sources}};
+}
+
+}  // namespace
+
+int site_show(std::span<const std::string> words, Output& out) {
+  std::string name = "auto";
+  Arguments arguments("site show",
+                      "Shows what is known of a cluster: limits, nodes, storage, and where that comes from.");
+  arguments.optional_positional("SITE", &name,
+                                "its name; an old one leads to what took its place [the one here]");
+  arguments.example("stoker site show narval");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  const auto found = site_named(name);
+  if (!found.ok()) return out.fail(found.error());
+  if (!found->asked_for.empty()) out.note("site {} is now {}", found->asked_for, found->site.name);
+  if (found->site.is_enforced) out.note("the limits of /etc/stoker/site.yaml are in it");
+  out.raw(job::site_text(found->site));
+  out.json(dump(to_json(found->site)));
+  return exit_code::kOk;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,410 @@
+#include "slurm/script/own_script.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "slurm/script/lines.h"
+
+namespace stoker::slurm {
+namespace {
+
+struct Letter {
+  char letter;
+  std::string_view name;
+};
+
+constexpr Letter kLetters[] = {
+    {'A', "--account"},      {'a', "--array"},      {'b', "--begin"},    {'c', "--cpus-per-task"},
+    {'C', "--constraint"},   {'d', "--dependency"}, {'D', "--chdir"},    {'e', "--error"},
+    {'G', "--gpus"},         {'h', "--help"},       {'H', "--hold"},     {'i', "--input"},
+    {'J', "--job-name"},     {'k', "--no-kill"},    {'L', "--licenses"}, {'M', "--clusters"},
+    {'m', "--distribution"}, {'N', "--nodes"},      {'n', "--ntasks"},   {'o', "--output"},
+    {'p', "--partition"},    {'q', "--qos"},        {'Q', "--quiet"},    {'s', "--oversubscribe"},
+    {'t', "--time"},         {'V', "--version"},    {'v', "--verbose"},  {'W', "--wait"},
+    {'w', "--nodelist"},     {'x', "--exclude"}};
+
+// Long options of sbatch, 20.11 to 25.05, of which people mistype one now and then.
+constexpr std::string_view kLongOptions[] = {
+    "--account",
+    "--acctg-freq",
+    "--array",
+    "--batch",
+    "--bb",
+    "--bbf",
+    "--begin",
+    "--chdir",
+    "--cluster-constraint",
+    "--clusters",
+    "--comment",
+    "--consolidate-segments",
+    "--constraint",
+    "--container",
+    "--container-id",
+    "--contiguous",
+    "--core-spec",
+    "--cores-per-socket",
+    "--cpu-freq",
+    "--cpus-per-gpu",
+    "--cpus-per-task",
+    "--deadline",
+    "--delay-boot",
+    "--dependency",
+    "--distribution",
+    "--error",
+    "--exclude",
+    "--exclusive",
+    "--export",
+    "--export-file",
+    "--extra",
+    "--extra-node-info",
+    "--get-user-env",
+    "--gid",
+    "--gpu-bind",
+    "--gpu-freq",
+    "--gpus",
+    "--gpus-per-node",
+    "--gpus-per-socket",
+    "--gpus-per-task",
+    "--gres",
+    "--gres-flags",
+    "--help",
+    "--hint",
+    "--hold",
+    "--ignore-pbs",
+    "--input",
+    "--job-name",
+    "--kill-on-invalid-dep",
+    "--licenses",
+    "--mail-type",
+    "--mail-user",
+    "--mcs-label",
+    "--mem",
+    "--mem-bind",
+    "--mem-per-cpu",
+    "--mem-per-gpu",
+    "--mem-update",
+    "--mincpus",
+    "--network",
+    "--nice",
+    "--no-kill",
+    "--no-requeue",
+    "--nodefile",
+    "--nodelist",
+    "--nodes",
+    "--ntasks",
+    "--ntasks-per-core",
+    "--ntasks-per-gpu",
+    "--ntasks-per-node",
+    "--ntasks-per-socket",
+    "--ntasks-per-tres",
+    "--oom-kill-step",
+    "--open-mode",
+    "--output",
+    "--overcommit",
+    "--oversubscribe",
+    "--parsable",
+    "--partition",
+    "--power",
+    "--prefer",
+    "--priority",
+    "--profile",
+    "--propagate",
+    "--qos",
+    "--quiet",
+    "--reboot",
+    "--requeue",
+    "--reservation",
+    "--resv-ports",
+    "--segment",
+    "--signal",
+    "--sockets-per-node",
+    "--spread-job",
+    "--stepmgr",
+    "--switches",
+    "--tasks-per-node",
+    "--test-only",
+    "--thread-spec",
+    "--threads-per-core",
+    "--time",
+    "--time-min",
+    "--tmp",
+    "--tres-bind",
+    "--tres-per-task",
+    "--uid",
+    "--usage",
+    "--use-min-nodes",
+    "--verbose",
+    "--version",
+    "--wait",
+    "--wait-all-nodes",
+    "--wckey",
+    "--wrap",
+};
+
+// With these sbatch does not, or not only, put a script into the queue.
+constexpr std::string_view kNotSubmitting[] = {"--help",    "--parsable", "--quiet", "--test-only", "--usage",
+                                               "--version", "--verbose",  "--wait",  "--wrap"};
+
+// One argument as sbatch takes it from a line (_get_argument of its opt.c): blanks part them, quotes and
+// backslashes are taken off, '#' begins a comment.
+std::optional<std::string> next_argument(std::string_view& line) {
+  while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
+  if (line.empty() || line.front() == '#') return std::nullopt;
+  std::string argument;
+  char quote = '\0';
+  while (!line.empty()) {
+    const char c = line.front();
+    if (quote == '\0' && (c == ' ' || c == '\t')) break;
+    line.remove_prefix(1);
+    if (c == '\\' && !line.empty()) {
+      argument += line.front();
+      line.remove_prefix(1);
+    } else if (quote != '\0' && c == quote) {
+      quote = '\0';
+    } else if (quote == '\0' && (c == '"' || c == '\'')) {
+      quote = c;
+    } else {
+      argument += c;
+    }
+  }
+  return argument;
+}
+
+std::string long_name(std::string_view word) {
+  if (word.starts_with("--")) {
+    // sbatch takes beginnings of long options, as long as they are of one only.
+    std::string_view whole;
+    for (std::string_view name : kLongOptions) {
+      if (name == word) return std::string(word);
+      if (!name.starts_with(word)) continue;
+      if (!whole.empty()) return std::string(word);
+      whole = name;
+    }
+    return std::string(whole.empty() ? word : whole);
+  }
+  for (const Letter& each : kLetters) {
+    if (word[1] == each.letter) return std::string(each.name);
+  }
+  return std::string(word.substr(0, 2));
+}
+
+// The options of one line behind "#SBATCH".
+void read_options(std::string_view line, int number, std::vector<OwnOption>& options) {
+  const std::size_t offset = std::string_view("#SBATCH").size();
+  const std::string_view whole = line;
+  bool may_take_value = false;  // the last option may have its value in the next word
+  while (true) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    const std::size_t begin = whole.size() - line.size() + offset;
+    const auto word = next_argument(line);
+    if (!word) return;
+    const std::size_t word_end = whole.size() - line.size() + offset;
+    if (word->size() < 2 || word->front() != '-') {
+      if (may_take_value) {
+        options.back().value = *word;
+        options.back().value_begin = begin;
+        options.back().end = word_end;
+      } else if (!options.empty() && options.back().line == number && options.back().stray.empty()) {
+        options.back().stray = *word;
+      }
+      may_take_value = false;
+      continue;
+    }
+    const bool is_long = word->starts_with("--");
+    const std::size_t end = is_long ? std::min(word->find('='), word->size()) : 2;
+    OwnOption option{.name = long_name(std::string_view(*word).substr(0, end)), .value = "", .line = number};
+    option.typed = word->substr(0, end);
+    option.begin = begin;
+    option.end = word_end;
+    option.has_equals = is_long && end < word->size();
+    option.value_begin = std::min(begin + end + (option.has_equals ? 1 : 0), word_end);
+    if (end < word->size()) option.value = word->substr(is_long ? end + 1 : end);
+    may_take_value = end == word->size();
+    options.push_back(std::move(option));
+  }
+}
+
+// Seldom more than a piece: "3", "1-7", "0-15:4".
+std::size_t count_range(std::string_view piece) {
+  std::uint64_t step = 1;
+  const std::size_t colon = piece.find(':');
+  if (colon != std::string_view::npos && (!parse_number(piece.substr(colon + 1), &step) || step == 0))
+    return 0;
+  piece = piece.substr(0, colon);
+  std::uint64_t first = 0;
+  const std::size_t dash = piece.find('-');
+  if (!parse_number(piece.substr(0, dash), &first)) return 0;
+  if (dash == std::string_view::npos) return 1;
+  std::uint64_t last = 0;
+  if (!parse_number(piece.substr(dash + 1), &last) || last < first || last > 100'000'000) return 0;
+  return (last - first) / step + 1;
+}
+
+bool is_comment_or_blank(std::string_view line) {
+  const std::size_t first = line.find_first_not_of(" \t\v\f\r");
+  return first == std::string_view::npos || line[first] == '#';
+}
+
+}  // namespace
+
+const OwnOption* OwnScript::find(std::string_view name) const {
+  const auto found = std::find_if(options.rbegin(), options.rend(),
+                                  [&](const OwnOption& option) { return option.name == name; });
+  return found == options.rend() ? nullptr : &*found;
+}
+
+bool is_script(std::string_view text) { return text.starts_with("#!"); }
+
+Result<OwnScript> read_own_script(std::string_view name, std::string_view text) {
+  const std::string shown = printable(name);
+  if (text.empty()) return invalid("{}: is empty", shown);
+  if (text.size() > kLargestScript)
+    return invalid("{}: {} bytes, and Slurm takes scripts of {} at most", shown, text.size(), kLargestScript);
+  if (!is_script(text)) {
+    return invalid("{}: its first line is not #! and an interpreter, so Slurm takes it for no script", shown)
+        .cure("sed -i '1i #!/bin/bash' {}", shell_quote(name));
+  }
+  if (text.find("\r\n") != std::string_view::npos) {
+    return invalid("{}: has line ends of DOS, which Slurm refuses", shown)
+        .cure("sed -i 's/\\r$//' {}", shell_quote(name));
+  }
+  OwnScript script;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++number;
+    if (!is_comment_or_blank(line)) break;
+    // Slurm reads lines for PBS and LSF, too.
+    const bool is_header = number > 1 && (line.starts_with("#SBATCH") || line.starts_with("#SLURM") ||
+                                          line.starts_with("#PBS") || line.starts_with("#BSUB"));
+    if (!is_header) continue;
+    if (line.find('\0') != std::string_view::npos)
+      return invalid("{}:{}: a zero byte in an option for sbatch", shown, number);
+    script.header.emplace_back(line);
+    if (line.starts_with("#SBATCH")) read_options(line.substr(7), number, script.options);
+  }
+  return script;
+}
+
+std::vector<OwnOption> read_option_line(std::string_view line, int number) {
+  std::vector<OwnOption> options;
+  if (line.starts_with("#SBATCH")) read_options(line.substr(7), number, options);
+  return options;
+}
+
+Result<std::string> wrap_own_script(const OwnScript& script, const Wrapping& wrapping) {
+  Lines lines;
+  lines.text("#!/bin/bash");
+  lines.because(printable(wrapping.title));
+  lines.option_if("--job-name", wrapping.job_name);
+  if (!wrapping.comment.empty() && !script.find("--comment")) {
+    lines.because("By this comment the job is found again, should its id not have been recorded.");
+    lines.option("--comment", wrapping.comment);
+  }
+  if (!wrapping.log.empty()) {
+    lines.because(
+        "The script names no log, so it is kept with the run; a job that is started again goes on in it.");
+    lines.option("--output", wrapping.log);
+    lines.option("--open-mode", "append");
+  }
+  if (!script.header.empty()) {
+    lines.because("The script's own lines, as they stand there. What comes later counts.");
+    for (const std::string& line : script.header) lines.text(line);
+  }
+  if (!wrapping.extra.empty()) lines.because("Asked for with --sbatch.");
+  for (const std::string& option : wrapping.extra) {
+    RETURN_IF_ERROR(check_own_option(option).with_context("--sbatch"));
+    lines.typed_option(option);
+  }
+  lines.text("");
+  lines.because(
+      "exec: this process becomes stoker, which runs a copy of the script with its own first line, passes");
+  lines.because("every signal on to it, and records how it ended.");
+  RETURN_IF_ERROR(add_exec(lines, wrapping.command));
+  return std::move(lines).finish();
+}
+
+Status check_own_option(std::string_view option) {
+  const std::string shown = printable(option);
+  if (has_control_character(option)) return invalid("'{}' has a control character", shown);
+  const std::string_view name = split_option(option).first;
+  const bool is_long = name.size() > 2 && name.starts_with("--") && name[2] != '-';
+  const bool is_short = name.size() >= 2 && name[0] == '-' && name[1] != '-';
+  if (!is_long && !is_short) return invalid("'{}' is no option for sbatch (as in --time=1:00:00)", shown);
+  if (option.size() > kLongestValue) return invalid("an option of {} bytes is too long", option.size());
+  const std::string whole = long_name(name);
+  if (std::find(std::begin(kNotSubmitting), std::end(kNotSubmitting), whole) != std::end(kNotSubmitting))
+    return invalid("'{}': {} has no place here", shown, whole);
+  return {};
+}
+
+std::string folder_of_pattern(std::string_view pattern) {
+  const std::size_t slash = pattern.rfind('/');
+  if (slash == std::string_view::npos) return "";
+  const std::string_view folder = pattern.substr(0, std::max<std::size_t>(slash, 1));
+  return folder.find_first_of("%\\") == std::string_view::npos ? std::string(folder) : "";
+}
+
+std::string_view likely_option(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  return closest(name, kLongOptions);
+}
+
+std::size_t count_tasks(std::string_view array) {
+  std::size_t tasks = 0;
+  for (std::string_view piece : split(array.substr(0, array.find('%')), ','))
+    tasks += count_range(trim(piece));
+  return tasks;
+}
+
+OptionName look_up_option(std::string_view name) {
+  int wholes = 0;
+  for (std::string_view each : kLongOptions) {
+    if (each == name) return OptionName::known;
+    wholes += each.starts_with(name) ? 1 : 0;
+  }
+  return wholes == 0 ? OptionName::unknown : wholes == 1 ? OptionName::known : OptionName::ambiguous;
+}
+
+std::optional<ByteCount> parse_slurm_memory(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  std::uint64_t count = 0;
+  if (!parse_number(text.substr(0, digits), &count) || count > (std::uint64_t{1} << 40)) return std::nullopt;
+  std::string unit = to_lower(text.substr(digits));
+  if (unit.ends_with('b')) unit.pop_back();
+  if (unit == "k") return ByteCount{count << 10};
+  if (unit.empty() || unit == "m") return ByteCount{count << 20};
+  if (count > (std::uint64_t{1} << 23)) return std::nullopt;
+  if (unit == "g") return ByteCount{count << 30};
+  if (unit == "t") return ByteCount{count << 40};
+  return std::nullopt;
+}
+
+std::optional<Duration> parse_slurm_limit(std::string_view text) {
+  std::uint64_t days = 0;
+  const std::size_t dash = text.find('-');
+  const bool has_days = dash != std::string_view::npos;
+  if (has_days && !parse_number(text.substr(0, dash), &days)) return std::nullopt;
+  std::vector<std::uint64_t> numbers;
+  for (std::string_view piece : split(has_days ? text.substr(dash + 1) : text, ':')) {
+    std::uint64_t number = 0;
+    if (!parse_number(piece, &number) || number > 1'000'000) return std::nullopt;
+    numbers.push_back(number);
+  }
+  if (numbers.size() > 3 || days > 20'000) return std::nullopt;
+  // Behind days come hours; without them one number is minutes, two are minutes and seconds.
+  std::uint64_t seconds = days * 86400;
+  if (has_days || numbers.size() == 3) {
+    constexpr std::uint64_t kUnits[] = {3600, 60, 1};
+    for (std::size_t i = 0; i < numbers.size(); ++i) seconds += numbers[i] * kUnits[i];
+  } else {
+    seconds += numbers[0] * 60 + (numbers.size() == 2 ? numbers[1] : 0);
+  }
+  return std::chrono::seconds(seconds);
+}
+
+}  // namespace stoker::slurm
