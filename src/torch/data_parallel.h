@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "torch/edge.h"
 #include "torch/named_tensor.h"
+#include "torch/parallel/sync_batch_norm.h"
 #include "torch/process_group.h"
 
 namespace stoker::torch {
@@ -32,6 +33,23 @@ enum class Unused {
   never,   ///< every parameter takes part in every backward pass
   search,  ///< some may not: found by walking the graph after each forward pass
 };
+enum class Inputs {
+  even,    ///< all ranks make the same number of steps
+  uneven,  ///< a rank that has no more batches calls join()
+};
+enum class Graph {
+  may_change,  ///< from step to step
+  fixed,       ///< the same in every step: parameters that take no part in the first one never do
+};
+enum class Compression {
+  none,      ///< gradients travel as they are
+  float16,   ///< rounded to 16 bits on the way, as PyTorch's fp16_compress_hook
+  bfloat16,  ///< as bf16_compress_hook
+};
+enum class Statistics {
+  of_rank,       ///< batch norm in training normalizes with the rank's own batch
+  of_all_ranks,  ///< with the batches of all ranks together (parallel/sync_batch_norm.h), in our models
+};
 enum class Gradients {
   copied,   ///< each parameter's gradient has its own memory
   bucketed  ///< gradients are views into the buffers that are sent: one copy less of the model
@@ -40,15 +58,19 @@ enum class Gradients {
 struct DataParallelOptions {
   Buffers buffers = Buffers::from_first;
   Unused unused = Unused::never;
+  Inputs inputs = Inputs::even;
+  Graph graph = Graph::may_change;
   Gradients gradients = Gradients::copied;
+  Compression compression = Compression::none;
+  Statistics statistics = Statistics::of_rank;
   ByteCount bucket{25u << 20};       ///< gradients are sent in pieces of about this size
   ByteCount first_bucket{1u << 20};  ///< the first piece is smaller, so that sending starts early
 };
 
 class DataParallel {
  public:
-  /// Checks that all ranks have parameters of the same number and shapes, and gives every rank rank 0's
-  /// values. Collective. Buffers must be
+  /// Checks that all ranks have parameters and buffers of the same names, types and shapes, and gives every
+  /// rank rank 0's values. Collective; all ranks fail alike, with the first difference. Buffers must be
   /// contiguous and in the CPU's memory. The tensors are shared with the caller's model; `group` must outlive
   /// the answer.
   static Result<std::unique_ptr<DataParallel>> wrap(ProcessGroup& group, NamedTensors parameters,
@@ -62,18 +84,27 @@ class DataParallel {
   template <typename Body>
   Result<at::Tensor> forward(Body&& body) {
     RETURN_IF_ERROR(before_forward());
-    auto output = caught(Code::internal, "forward pass",
-                         [&]() -> Result<at::Tensor> { return std::forward<Body>(body)(); });
-    if (output.ok()) RETURN_IF_ERROR(after_forward(*output));
-    return output;
+    auto output = caught(Code::internal, "forward pass", [&]() -> Result<at::Tensor> {
+      const SyncBatchNorm synchronized(batch_norm_group());
+      return std::forward<Body>(body)();
+    });
+    if (!output.ok()) return output;
+    return after_forward(std::move(*output));
   }
 
   /// Computes the gradients and averages them over the ranks, in part at the same time. Collective while
-  /// synchronizing. After a failure the group is of no more use.
+  /// synchronizing. Parameters that took no part although Unused::never says they all do are named, with the
+  /// ranks, in the same step. After a failure the group is of no more use.
   Status backward(const at::Tensor& loss);
 
   /// Every rank takes rank 0's buffers now: before evaluating, say. Collective.
   Status take_buffers();
+
+  /// With Inputs::uneven, for a rank without further batches: takes part in the others' steps with gradients
+  /// of zero until all ranks have come here, and then takes the model of a rank that made the last step.
+  /// Averages still divide by the number of all ranks, as PyTorch's Join does unless told otherwise.
+  /// Collective.
+  Status join();
 
   /// While one lives, gradients add up on each rank and nothing is sent. Not collective.
   class NoSync {
@@ -100,8 +131,10 @@ class DataParallel {
  private:
   struct Engine;
   explicit DataParallel(std::unique_ptr<Engine> engine);
+  /// Over which batch norm is synchronized; null for none.
+  ProcessGroup* batch_norm_group() const;
   Status before_forward();
-  Status after_forward(const at::Tensor& output);
+  Result<at::Tensor> after_forward(at::Tensor output);
 
   std::unique_ptr<Engine> engine_;
 };

@@ -25,6 +25,13 @@ TEST(Edge, turns_an_exception_into_an_error_of_the_given_code) {
   EXPECT_EQ(status.message(), "model: bad\\x01thing");
 }
 
+TEST(Edge, keeps_the_code_of_a_status_that_was_thrown) {
+  const Status status = caught(Code::internal, "step",
+                               [] { throw StatusError(timeout("rank 1 gave no answer").cure("wait")); });
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_EQ(status.to_string(), "step: rank 1 gave no answer\n  try: wait");
+}
+
 TEST(Edge, passes_values_and_errors_through) {
   EXPECT_EQ(*caught(Code::internal, "x", []() -> Result<int> { return 3; }), 3);
   EXPECT_EQ(caught(Code::internal, "x", [] { return invalid("own words"); }).message(), "own words");

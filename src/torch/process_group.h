@@ -1,40 +1,24 @@
-// The ranks of one training and what they can do together: sums, copies from rank 0, a barrier, all over
-// gloo. Used by DataParallel and the trainer. One ProcessGroup belongs to one thread of one rank; every call
-// below is collective unless it says otherwise: all ranks make it, in the same order.
+// The ranks of one training and what they can do together: sums, copies from rank 0, a barrier; through
+// memory that they share where all are on one host, else over gloo. Used by DataParallel and the trainer. One
+// ProcessGroup belongs to one thread of one rank; every call below is collective unless it says otherwise:
+// all ranks make it, in the same order.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "base/status.h"
 #include "base/strong.h"
+#include "base/time.h"
+#include "torch/rendezvous.h"
 
 namespace stoker::torch {
-
-/// Where the ranks meet, and how long they wait for each other.
-struct Rendezvous {
-  Rank rank{0};
-  WorldSize world_size{1};
-  std::string address = "127.0.0.1";  ///< rank 0's host; it listens there
-  std::uint16_t port = 0;
-  std::string
-      interface;  ///< network interface for the traffic between ranks; empty: the one that reaches `address`
-  std::chrono::milliseconds connect_within{60'000};
-  std::chrono::milliseconds answer_within{300'000};  ///< the longest one collective may wait for another rank
-};
-
-/// What the collectives of a stretch of training cost. Differences of two readings are meaningful.
-struct Traffic {
-  std::uint64_t calls = 0;
-  std::uint64_t bytes = 0;   ///< handed to collectives by this rank
-  double in_flight_s = 0;    ///< time with at least one collective under way
-  double last_issued_s = 0;  ///< monotonic time at which the latest one was started
-};
 
 class ProcessGroup {
  public:
@@ -51,11 +35,28 @@ class ProcessGroup {
   /// Every element becomes its sum over all ranks. Fails, naming the peer where that is known, when one of
   /// them left or does not answer in time.
   Status sum(std::span<double> values);
+  /// The same for a tensor.
+  Status sum(at::Tensor tensor);
   /// `tensor` becomes rank 0's.
   Status copy_from_first(at::Tensor tensor);
+  /// Every rank's `own`, in the order of ranks; they may differ in length.
+  Result<std::vector<std::string>> gather(std::string_view own);
   /// Returns when every rank has come here.
   Status barrier();
 
+  /// A step took so long: what waits for other ranks are unusual follows from that
+  /// (communication/wait_limits.h). Not collective.
+  void saw_step(double seconds);
+
+  /// Says that this rank goes no further, and why in one line: ranks that wait for it fail with that reason.
+  /// Not collective, any thread; the group is of no more use.
+  void abandon(std::string_view why);
+  /// Leaves a line for the other ranks and returns all ranks' lines, in the order of ranks; empty for those
+  /// that left none within `within`. Works after a collective has failed, once per group.
+  std::vector<std::string> last_words(std::string_view own, Duration within);
+
+  /// What the ranks use; automatic in a world of one. Not collective.
+  Transport transport() const;
   /// Not collective, any thread.
   Traffic traffic() const;
   /// `error` as thrown out of a collective: what happened and, where it can be told, which rank caused it.

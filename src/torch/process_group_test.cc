@@ -1,11 +1,17 @@
 #include "torch/process_group.h"
 
+#include <atomic>
+#include <functional>
+#include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
+#include "record/flight.h"
 #include "torch/test_ranks.h"
 
 namespace stoker::torch {
@@ -34,6 +40,240 @@ TEST(ProcessGroup, copies_from_rank_0_and_meters_what_it_cost) {
     return tensor.min().item<float>() == 7 ? Status() : internal("not rank 0's");
   });
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+TEST(ProcessGroup, of_one_host_shares_memory_unless_told_otherwise) {
+  for (const Transport asked : {Transport::automatic, Transport::shared_memory, Transport::gloo}) {
+    const Transport expected = asked == Transport::gloo ? Transport::gloo : Transport::shared_memory;
+    const auto statuses = on_ranks(
+        3,
+        [expected](ProcessGroup& group) -> Status {
+          double values[] = {1};
+          RETURN_IF_ERROR(group.sum(values));
+          return group.transport() == expected && values[0] == 3 ? Status() : internal("another transport");
+        },
+        asked);
+    for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+}
+
+TEST(ProcessGroup, of_several_hosts_talks_over_gloo_or_says_which_rank_is_elsewhere) {
+  for (const Transport asked : {Transport::automatic, Transport::shared_memory}) {
+    const std::uint16_t port = free_port();
+    std::vector<Status> statuses(2);
+    const auto rank = [&](int number) {
+      Rendezvous here = meeting(number, 2, port);
+      here.transport = asked;
+      here.place = format("node{}", number);
+      auto group = ProcessGroup::connect(here);
+      statuses[static_cast<std::size_t>(number)] = group.status();
+      if (!group.ok()) return;
+      EXPECT_EQ((*group)->transport(), Transport::gloo);
+      EXPECT_TRUE((*group)->barrier().ok());
+    };
+    std::thread other(rank, 1);
+    rank(0);
+    other.join();
+    for (int number = 0; number < 2; ++number) {
+      const Status& status = statuses[static_cast<std::size_t>(number)];
+      if (asked == Transport::automatic) {
+        EXPECT_TRUE(status.ok()) << status.to_string();
+      } else {
+        EXPECT_EQ(status.to_string(),
+                  format("rank {}: rank 1 cannot share memory with rank 0 (train.backend: shm)\n  try: "
+                         "train.backend: auto",
+                         number));
+      }
+    }
+  }
+}
+
+// Ranks of several hosts, as far as they know, in threads of this process; their statuses by rank.
+std::vector<Status> on_hosts(const std::vector<std::string>& places,
+                             const std::function<Status(ProcessGroup&)>& body,
+                             const std::function<void(Rendezvous&)>& change = {}) {
+  const std::uint16_t port = free_port();
+  std::vector<Status> statuses(places.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      Rendezvous here = meeting(static_cast<int>(rank), static_cast<int>(places.size()), port);
+      here.place = places[rank];
+      if (change) change(here);
+      auto group = ProcessGroup::connect(here);
+      statuses[rank] = group.ok() ? body(**group) : group.status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+TEST(ProcessGroup, of_hosts_with_several_ranks_shares_memory_within_and_talks_over_gloo_between) {
+  for (const std::vector<std::string>& places :
+       {std::vector<std::string>{"a", "a", "b", "b"}, {"a", "b", "a"}, {"a", "b", "c", "b", "b"}}) {
+    const auto statuses = on_hosts(places, [](ProcessGroup& group) -> Status {
+      if (group.transport() != Transport::two_level) return internal("another transport");
+      const int world = group.world_size().value;
+      double values[] = {1.0 + group.rank().value};
+      RETURN_IF_ERROR(group.sum(values));
+      if (values[0] != world * (world + 1) / 2) return internal("summed {}", values[0]);
+      // More than one piece of what is on its way at once.
+      const at::Tensor large = at::full({3'000'000}, 1.0 + group.rank().value, at::kFloat);
+      RETURN_IF_ERROR(group.sum(large));
+      if (large.min().item<double>() != values[0] || large.max().item<double>() != values[0])
+        return internal("summed large ones wrongly");
+      const at::Tensor copied = at::full({100'000}, 1.0 + group.rank().value, at::kFloat);
+      RETURN_IF_ERROR(group.copy_from_first(copied));
+      if (copied.max().item<float>() != 1) return internal("not rank 0's");
+      OK_OR_RETURN(texts, group.gather(std::string(static_cast<std::size_t>(group.rank().value), 'x')));
+      for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+        if (texts[rank].size() != rank) return internal("'{}' of rank {}", texts[rank], rank);
+      }
+      return group.barrier();
+    });
+    for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+}
+
+TEST(ProcessGroup, of_several_hosts_names_the_rank_that_left_on_each) {
+  const auto statuses = on_hosts({"a", "a", "b", "b"}, [](ProcessGroup& group) -> Status {
+    if (group.rank().value == 3) return {};
+    double value[] = {1};
+    RETURN_IF_ERROR(group.sum(value));
+    return group.sum(value);
+  });
+  EXPECT_THAT(std::string(statuses[2].message()),
+              testing::StartsWith("rank 2: summing over ranks: within its host: rank 3 left ("));
+  EXPECT_THAT(std::string(statuses[0].message()),
+              testing::StartsWith(
+                  "rank 0: summing over ranks: between hosts: rank 2: within its host: rank 3 left ("));
+  EXPECT_THAT(std::string(statuses[1].message()),
+              testing::StartsWith("rank 1: summing over ranks: within its host: rank 0: between hosts: rank "
+                                  "2: within its host: rank 3 left ("));
+}
+
+TEST(ProcessGroup, of_several_hosts_tells_on_each_why_a_rank_abandoned_the_others) {
+  const auto statuses = on_hosts({"a", "b", "a", "b"}, [](ProcessGroup& group) -> Status {
+    if (group.rank().value == 3) {
+      group.abandon("out of images");
+      return {};
+    }
+    RETURN_IF_ERROR(group.barrier());
+    return group.barrier();
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(std::string(statuses[static_cast<std::size_t>(rank)].message()),
+                HasSubstr("rank 3: out of images"));
+  }
+}
+
+TEST(ProcessGroup, of_several_hosts_says_at_which_level_a_call_waits) {
+  TempDirectory box;
+  std::mutex mutex;
+  std::vector<std::string> late;
+  std::atomic<int> told = 0;
+  const auto statuses = on_hosts(
+      {"a", "a", "b", "b"},
+      [&](ProcessGroup& group) -> Status {
+        // The limits of a training whose steps are quick.
+        for (int i = 0; i < 5; ++i) group.saw_step(0.001);
+        if (group.rank().value == 3) {
+          while (told < 3) RealClock().sleep(std::chrono::milliseconds(10));
+          const record::Flight flights[] = {*record::read_flight(box / "0"), *record::read_flight(box / "1"),
+                                            *record::read_flight(box / "2")};
+          EXPECT_EQ(flights[0].entries.back().outcome, record::CollectiveOutcome::between_hosts);
+          EXPECT_EQ(flights[1].entries.back().outcome, record::CollectiveOutcome::within_host);
+          EXPECT_EQ(flights[2].entries.back().outcome, record::CollectiveOutcome::within_host);
+        }
+        return group.barrier();
+      },
+      [&](Rendezvous& here) {
+        here.flight = box / std::to_string(here.rank.value);
+        here.on_late = [&](std::string_view text) {
+          const std::lock_guard lock(mutex);
+          late.emplace_back(text);
+          told += 1;
+        };
+      });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_THAT(late,
+              testing::UnorderedElementsAre(
+                  MatchesRegex("rank 0 has waited for [0-9.]+ s between hosts: rank 2, the first of its "
+                               "host, has not come"),
+                  MatchesRegex("rank 1 has waited for [0-9.]+ s in barrier .*: rank 0 \\(pid .*"),
+                  MatchesRegex("rank 2 has waited for [0-9.]+ s in barrier .*: rank 3 \\(pid .*")));
+}
+
+TEST(ProcessGroup, over_gloo_names_the_rank_that_left) {
+  const auto statuses = on_ranks(
+      2,
+      [](ProcessGroup& group) -> Status {
+        if (group.rank().value == 1) return {};
+        double value[] = {1};
+        return group.sum(value);
+      },
+      Transport::gloo);
+  EXPECT_EQ(statuses[0].code(), Code::unavailable);
+  EXPECT_THAT(std::string(statuses[0].message()), HasSubstr("rank 0: summing over ranks: rank 1 left ("));
+}
+
+TEST(ProcessGroup, gathers_texts_of_different_length) {
+  for (const Transport transport : {Transport::automatic, Transport::gloo}) {
+    const auto statuses = on_ranks(
+        3,
+        [](ProcessGroup& group) -> Status {
+          OK_OR_RETURN(texts, group.gather(std::string(static_cast<std::size_t>(group.rank().value), 'x')));
+          if (texts != std::vector<std::string>{"", "x", "xx"}) return internal("other texts");
+          OK_OR_RETURN(nothing, group.gather(""));
+          return nothing == std::vector<std::string>(3) ? Status() : internal("something");
+        },
+        transport);
+    for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+}
+
+TEST(ProcessGroup, records_its_collectives_in_a_file) {
+  TempDirectory box;
+  const std::uint16_t port = free_port();
+  const auto rank = [&](int number) {
+    Rendezvous here = meeting(number, 2, port);
+    here.flight = box / std::to_string(number);
+    auto group = ProcessGroup::connect(here);
+    ASSERT_TRUE(group.ok()) << group.status().to_string();
+    EXPECT_TRUE((*group)->copy_from_first(at::full({3, 4}, 1.0, at::kFloat)).ok());
+    if (number == 0) {
+      EXPECT_FALSE((*group)->barrier().ok());  // rank 1 leaves
+    }
+  };
+  std::thread other(rank, 1);
+  rank(0);
+  other.join();
+  const record::Flight flights[] = {*record::read_flight(box / "0"), *record::read_flight(box / "1")};
+  ASSERT_EQ(flights[0].entries.size(), 2U);
+  EXPECT_EQ(flights[0].entries[0].describe(), "broadcast 1 of float32 [3, 4] from rank 0");
+  EXPECT_EQ(flights[0].entries[0].outcome, record::CollectiveOutcome::done);
+  EXPECT_EQ(flights[0].entries[1].outcome, record::CollectiveOutcome::failed);
+  const auto lines = record::differences(flights);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0],
+              HasSubstr(") has not come to barrier 2: its last was broadcast 1 of float32 [3, 4] from "
+                        "rank 0, done"));
+}
+
+TEST(ProcessGroup, tells_why_a_rank_abandoned_the_others) {
+  for (const Transport transport : {Transport::automatic, Transport::gloo}) {
+    const auto statuses = on_ranks(
+        2,
+        [](ProcessGroup& group) -> Status {
+          if (group.rank().value == 1) {
+            group.abandon("out of images");
+            return {};
+          }
+          return group.barrier();
+        },
+        transport);
+    EXPECT_EQ(statuses[0].message(), "rank 0: waiting for all ranks: rank 1: out of images");
+  }
 }
 
 TEST(ProcessGroup, of_one_rank_needs_no_port) {
@@ -77,7 +317,10 @@ TEST(ProcessGroup, names_the_rank_that_left) {
     return group.sum(value);
   });
   EXPECT_EQ(statuses[0].code(), Code::unavailable);
-  EXPECT_THAT(std::string(statuses[0].message()), HasSubstr("rank 0: summing over ranks: rank 1 left ("));
+  EXPECT_THAT(
+      std::string(statuses[0].message()),
+      MatchesRegex("rank 0: summing over ranks: rank 1 left \\(pid [0-9]+ on .*; all-reduce 1 of 8 B of "
+                   "float64 waited for it\\)"));
 }
 
 TEST(ProcessGroup, names_the_rank_that_does_not_answer) {
@@ -99,6 +342,18 @@ TEST(ProcessGroup, names_the_rank_that_does_not_answer) {
   EXPECT_EQ(status.code(), Code::timeout);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("rank 0: summing over ranks: rank 1 gave no answer within 300 ms ("));
+}
+
+TEST(ProcessGroup, names_what_another_rank_does_instead) {
+  const auto statuses = on_ranks(2, [](ProcessGroup& group) -> Status {
+    double values[] = {1, 2};
+    return group.sum(std::span(values, group.rank().value == 0 ? 1 : 2));
+  });
+  EXPECT_EQ(statuses[0].code(), Code::invalid);
+  EXPECT_THAT(
+      std::string(statuses[0].message()),
+      MatchesRegex("rank 0: summing over ranks: rank 1 \\(.*\\) is in all-reduce 1 of 16 B of float64, "
+                   "rank 0 in all-reduce 1 of 8 B of float64"));
 }
 
 }  // namespace

@@ -38,13 +38,16 @@ inline Rendezvous meeting(int rank, int world, std::uint16_t port) {
 }
 
 /// Connects `world` ranks and runs `body` on each in its own thread; their statuses by rank.
-inline std::vector<Status> on_ranks(int world, const std::function<Status(ProcessGroup&)>& body) {
+inline std::vector<Status> on_ranks(int world, const std::function<Status(ProcessGroup&)>& body,
+                                    Transport transport = Transport::automatic) {
   std::vector<Status> statuses(static_cast<std::size_t>(world));
   const std::uint16_t port = free_port();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank) {
     threads.emplace_back([&, rank] {
-      auto group = ProcessGroup::connect(meeting(rank, world, port));
+      Rendezvous here = meeting(rank, world, port);
+      here.transport = transport;
+      auto group = ProcessGroup::connect(here);
       statuses[static_cast<std::size_t>(rank)] = group.ok() ? body(**group) : group.status();
     });
   }

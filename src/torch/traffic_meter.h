@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/thread.h"
-#include "torch/process_group.h"
+#include "torch/rendezvous.h"
 
 namespace stoker::torch {
 

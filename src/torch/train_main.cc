@@ -1,9 +1,12 @@
 // stoker-train: one rank of the built-in trainer. docs/commands/train.md.
 
+#include <atomic>
 #include <cstdio>
 #include <string_view>
 #include <unistd.h>
 
+#include "base/process.h"
+#include "net/port.h"
 #include "torch/trainer/command_line.h"
 #include "torch/trainer/training.h"
 
@@ -31,12 +34,16 @@ class Terminal final : public Voice {
 
  private:
   const bool rewrites_ = ::isatty(STDOUT_FILENO) == 1;
-  bool is_open_ = false;
+  std::atomic<bool> is_open_{false};
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  // libtorch's store asks for the name of every address that comes to it, only to show it, and waits for
+  // seconds where DNS is silent. The one name that a rank may need is where they meet.
+  const auto meeting = stoker::environment_value("MASTER_ADDR");
+  if (!meeting || stoker::net::is_numeric_address(*meeting)) (void)stoker::net::look_names_up_in_files();
   Terminal terminal;
   const int code = run_command_line({argv + 1, argv + argc}, terminal);
   std::fflush(nullptr);

@@ -40,12 +40,12 @@ def kill_at_random(process, run: Path, attempt: int, chance: random.Random) -> b
     pytest.fail(f"attempt {attempt} did not come to step {wanted} within {PATIENCE} s")
 
 
-def train_with_kills(stoker, example_images, kills: int, seed: int) -> None:
+def train_with_kills(stoker, example_images, kills: int, seed: int, more: str = "") -> None:
     chance = random.Random(seed)
     dataset = trained.small_dataset(stoker, example_images)
     epochs = 2 + kills * STEPS_BETWEEN_KILLS // STEPS_PER_EPOCH
     last = epochs * STEPS_PER_EPOCH
-    job = trained.write_job(stoker.folder, dataset, epochs, "3 steps", "validate_every: 0")
+    job = trained.write_job(stoker.folder, dataset, epochs, "3 steps" + more, "validate_every: 0")
     stoker("run", job, code=0, timeout=60 + 3 * last)
     undisturbed = trained.the_run(stoker.folder).rename(stoker.folder / "undisturbed")
 

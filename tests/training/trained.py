@@ -1,12 +1,14 @@
 """What the tests of training share: a small job on a few images, and what a run left behind."""
 
 import json
-import struct
+import signal
 from pathlib import Path
 
 import pytest
+import safetensors_files
 from conftest import Stoker
 from running import wait_for
+from torch_ranks import free_port
 
 JOB = """\
 name: small
@@ -45,6 +47,21 @@ def write_job(folder: Path, dataset: Path, epochs: int, every: str = "never", mo
     return path
 
 
+def train_ranks(stoker: Stoker, world: int, *arguments, env: dict | None = None) -> list[str]:
+    """What the ranks of a training without `stoker run` said, once all have ended well."""
+    port = free_port()
+    place = {"WORLD_SIZE": world, "MASTER_PORT": port}
+    ranks = [
+        stoker.start(*arguments, program=stoker.train_path, env=place | {"RANK": rank} | (env or {}))
+        for rank in range(world)
+    ]
+    said = [process.communicate(timeout=120) for process in ranks]
+    for process, (out, err) in zip(ranks, said, strict=True):
+        if process.returncode != 0:
+            pytest.fail(f"{process.args}: exit {process.returncode}\nstdout:\n{out}\nstderr:\n{err}")
+    return [out for out, _ in said]
+
+
 def the_run(folder: Path) -> Path:
     (run,) = (folder / "runs").iterdir()
     return run
@@ -73,6 +90,16 @@ def wait_for_steps(folder: Path, count: int) -> Path:
     return wait_for(attempt, 60)
 
 
+def stop_after(stoker: Stoker, job: Path, count: int, *arguments: str) -> Path:
+    """A run that was asked to stop once it had done so many steps, saved and left; its folder."""
+    process = stoker.start("run", job, *arguments)
+    run = wait_for_steps(stoker.folder, count).parents[1]
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 75, out + err
+    return run
+
+
 def steps(run: Path) -> list[int]:
     folder = run / "checkpoints"
     return sorted(int(path.name.removeprefix("step-")) for path in folder.glob("step-*"))
@@ -80,14 +107,4 @@ def steps(run: Path) -> list[int]:
 
 def tensors(run: Path, step: int) -> dict[str, bytes]:
     """A checkpoint's tensors, by file and name; what says who wrote it when is left out."""
-    found = {}
-    for file in sorted((run / f"checkpoints/step-{step}").rglob("*.safetensors")):
-        data = file.read_bytes()
-        (length,) = struct.unpack_from("<Q", data)
-        for name, entry in json.loads(data[8 : 8 + length]).items():
-            if name != "__metadata__":
-                begin, end = entry["data_offsets"]
-                found[f"{file.parent.name}/{file.name}/{name}"] = data[8 + length + begin : 8 + length + end]
-    if not found:
-        pytest.fail(f"no tensors in step {step} of {run}")
-    return found
+    return safetensors_files.tensors_of(run / f"checkpoints/step-{step}")

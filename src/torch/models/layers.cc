@@ -5,9 +5,12 @@
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+
+#include "torch/parallel/sync_batch_norm.h"
 
 namespace stoker::torch {
 
@@ -61,6 +64,10 @@ BatchNorm::BatchNorm(std::int64_t channels)
 at::Tensor BatchNorm::operator()(const at::Tensor& x, Mode mode) const {
   const bool training = mode == Mode::train;
   if (training) num_batches_tracked.add_(1);
+  if (training && SyncBatchNorm::group() != nullptr) {
+    return sync_batch_norm(*SyncBatchNorm::group(), x,
+                           {weight, bias, running_mean, running_var, kMomentum, kEpsilon});
+  }
   return at::batch_norm(x, weight, bias, running_mean, running_var, training, kMomentum, kEpsilon,
                         /*cudnn_enabled=*/true);
 }
@@ -85,6 +92,24 @@ at::Tensor Linear::operator()(const at::Tensor& x) const { return at::linear(x, 
 void Linear::add_to(ModelState& state, const std::string& prefix) {
   state.add_parameter(prefix + ".weight", weight);
   state.add_parameter(prefix + ".bias", bias);
+}
+
+LayerNorm::LayerNorm(std::int64_t width) : weight(at::ones({width})), bias(at::zeros({width})) {}
+
+at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
+  constexpr double kVisionEpsilon = 1e-6;  // torchvision's transformers, not PyTorch's default
+  return at::layer_norm(x, {weight.size(0)}, weight, bias, kVisionEpsilon);
+}
+
+void LayerNorm::add_to(ModelState& state, const std::string& prefix) {
+  state.add_parameter(prefix + ".weight", weight);
+  state.add_parameter(prefix + ".bias", bias);
+}
+
+void xavier_uniform(at::Tensor& weight, const at::Generator& random) {
+  const double deviation = std::sqrt(2.0 / static_cast<double>(weight.size(0) + weight.size(1)));
+  const double bound = std::sqrt(3.0) * deviation;
+  weight.uniform_(-bound, bound, random);
 }
 
 void ConvNorm::add_to(ModelState& state, const std::string& conv_name, const std::string& norm_name) {

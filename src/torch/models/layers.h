@@ -58,6 +58,18 @@ struct Linear {
   void add_to(ModelState& state, const std::string& prefix);
 };
 
+/// torch.nn.LayerNorm over the last dimension.
+struct LayerNorm {
+  at::Tensor weight, bias;
+
+  explicit LayerNorm(std::int64_t width);
+  at::Tensor operator()(const at::Tensor& x) const;
+  void add_to(ModelState& state, const std::string& prefix);
+};
+
+/// torch.nn.init.xavier_uniform_.
+void xavier_uniform(at::Tensor& weight, const at::Generator& random);
+
 /// Convolution, then batch norm.
 struct ConvNorm {
   Conv conv;

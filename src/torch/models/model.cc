@@ -4,9 +4,12 @@
 #include <map>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/relu.h>
 #include <c10/core/GradMode.h>
 
 #include "torch/models/resnet.h"
+#include "torch/models/script_model.h"
+#include "torch/models/transformer.h"
 
 namespace stoker::torch {
 
@@ -17,16 +20,49 @@ struct Known {
   ResNetShape shape;
 };
 
-// Depths 18 and 50 as torchvision builds them; depth 20 as in "Deep Residual Learning", section 4.2.
-const Known kModels[] = {
+// As torchvision builds them; those for CIFAR as in "Deep Residual Learning", section 4.2.
+const Known kResNets[] = {
     {"resnet18", {Block::basic, Stem::imagenet, {2, 2, 2, 2}}},
+    {"resnet34", {Block::basic, Stem::imagenet, {3, 4, 6, 3}}},
     {"resnet50", {Block::bottleneck, Stem::imagenet, {3, 4, 6, 3}}},
+    {"resnet101", {Block::bottleneck, Stem::imagenet, {3, 4, 23, 3}}},
+    {"resnet152", {Block::bottleneck, Stem::imagenet, {3, 8, 36, 3}}},
     {"cifar-resnet20", {Block::basic, Stem::cifar, {3, 3, 3}}},
+    {"cifar-resnet32", {Block::basic, Stem::cifar, {5, 5, 5}}},
+    {"cifar-resnet44", {Block::basic, Stem::cifar, {7, 7, 7}}},
+    {"cifar-resnet56", {Block::basic, Stem::cifar, {9, 9, 9}}},
+    {"cifar-resnet110", {Block::basic, Stem::cifar, {18, 18, 18}}},
+};
+constexpr std::string_view kVision = "vit-s16";
+constexpr std::string_view kGpt = "gpt";
+constexpr std::string_view kPerceptron = "mlp";
+constexpr std::string_view kScript = "torchscript";
+
+// torch.nn.Sequential(Linear, ReLU, Linear, ReLU, ..., Linear) for tables: `widths` are the columns and the
+// hidden layers. Weights are drawn as there.
+class Perceptron final : public Model {
+ public:
+  Perceptron(const std::vector<std::int64_t>& widths, std::int64_t classes, const at::Generator& random) {
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      layers_.emplace_back(widths[i], i + 1 < widths.size() ? widths[i + 1] : classes, random);
+    // nn.Sequential numbers the activations, too.
+    for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].add_to(state_, format("{}", 2 * i));
+  }
+
+  at::Tensor forward(const at::Tensor& numbers) override {
+    at::Tensor x = layers_[0](numbers);
+    for (std::size_t i = 1; i < layers_.size(); ++i) x = layers_[i](at::relu(x));
+    return x;
+  }
+  Input input() const override { return Input::numbers; }
+
+ private:
+  std::vector<Linear> layers_;
 };
 
 std::string shape_text(const at::Tensor& tensor) {
   std::string text;
-  for (std::int64_t size : tensor.sizes()) text += (text.empty() ? "" : "x") + std::to_string(size);
+  for (std::int64_t size : tensor.sizes()) text += format("{}{}", text.empty() ? "" : "x", size);
   return format("{} {}", text.empty() ? "scalar" : text, c10::toString(tensor.scalar_type()));
 }
 
@@ -57,16 +93,34 @@ Status Model::load(const NamedTensors& tensors) {
 
 std::vector<std::string_view> model_names() {
   std::vector<std::string_view> names;
-  for (const Known& known : kModels) names.push_back(known.name);
+  for (const Known& known : kResNets) names.push_back(known.name);
+  for (std::string_view name : {kVision, kGpt, kPerceptron, kScript}) names.push_back(name);
   return names;
 }
 
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec) {
-  for (const Known& known : kModels) {
-    if (known.name != spec.name) continue;
-    const at::Generator random = at::make_generator<at::CPUGeneratorImpl>(spec.seed);
-    return make_resnet(known.shape, spec.classes, random);
+  const at::Generator random = at::make_generator<at::CPUGeneratorImpl>(spec.seed);
+  for (const Known& known : kResNets) {
+    if (known.name == spec.name)
+      return make_resnet(known.shape, {spec.classes, spec.heads, spec.drop}, random);
   }
+  if (spec.name == kVision) {
+    const VisionShape shape{.image = spec.image_size};
+    if (shape.image % shape.patch != 0) {
+      return invalid("model '{}': images of {} pixels are no whole number of patches of {}", spec.name,
+                     shape.image, shape.patch);
+    }
+    return make_vision_transformer(shape, spec.classes, random);
+  }
+  if (spec.name == kGpt) {
+    if (spec.gpt.width % spec.gpt.heads != 0) {
+      return invalid("model '{}': a width of {} does not divide by {} heads", spec.name, spec.gpt.width,
+                     spec.gpt.heads);
+    }
+    return make_gpt(spec.gpt, spec.classes, random);
+  }
+  if (spec.name == kPerceptron) return std::make_unique<Perceptron>(spec.mlp, spec.classes, random);
+  if (spec.name == kScript) return load_script_model(spec.file, spec.classes);
   return invalid("model '{}': no such model{}", spec.name, suggestion(spec.name, model_names()));
 }
 

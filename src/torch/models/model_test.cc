@@ -1,8 +1,12 @@
 #include "torch/models/model.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 namespace stoker::torch {
@@ -23,7 +27,11 @@ std::int64_t parameter_count(const Model& model) {
 TEST(Model, has_as_many_parameters_as_the_papers_say) {
   EXPECT_EQ(parameter_count(*small()), 269'722);
   EXPECT_EQ(parameter_count(**make_model({"resnet18", 1000, 1})), 11'689'512);
+  EXPECT_EQ(parameter_count(**make_model({"resnet34", 1000, 1})), 21'797'672);
   EXPECT_EQ(parameter_count(**make_model({"resnet50", 1000, 1})), 25'557'032);
+  EXPECT_EQ(parameter_count(**make_model({"resnet101", 1000, 1})), 44'549'160);
+  EXPECT_EQ(parameter_count(**make_model({"resnet152", 1000, 1})), 60'192'808);
+  EXPECT_EQ(parameter_count(**make_model({"vit-s16", 1000, 1})), 22'050'664);
 }
 
 TEST(Model, of_an_unknown_name_is_refused_with_a_suggestion) {
@@ -66,6 +74,81 @@ TEST(Model, refuses_a_state_that_is_not_its_own_and_keeps_its_values) {
   state.push_back({"fc.extra", at::zeros({10})});
   EXPECT_EQ(b->load(state).message(), "model state: 'fc.extra' is not part of the model");
   EXPECT_TRUE(at::equal(before, b->state().all[0].tensor));
+}
+
+at::Tensor noise(at::IntArrayRef shape, std::uint64_t seed) {
+  return at::randn(shape, at::make_generator<at::CPUGeneratorImpl>(seed), at::TensorOptions());
+}
+
+TEST(Model, of_several_heads_trains_the_drawn_one_and_evaluates_the_mean) {
+  const auto model = *make_model({.name = "cifar-resnet20", .classes = 5, .seed = 1, .heads = 2});
+  EXPECT_TRUE(model->leaves_out());
+  EXPECT_EQ(model->state().all.back().name, "fc.1.bias");
+  const at::Tensor images = noise({2, 3, 32, 32}, 1);
+  model->draw({.common = 3});
+  model->forward(images).sum().backward();
+  for (const NamedTensor& item : model->state().parameters)
+    EXPECT_EQ(item.tensor.grad().defined(), !item.name.starts_with("fc.0.")) << item.name;
+
+  model->set_mode(Mode::evaluate);
+  const at::Tensor mean = model->forward(images);
+  for (const NamedTensor& item : model->state().all) {
+    const at::NoGradGuard no_grad;
+    if (item.name == "fc.0.bias") item.tensor.add_(1);
+  }
+  EXPECT_NEAR(model->forward(images).sub(mean).mean().item<double>(), 0.5, 1e-5);
+}
+
+TEST(Model, with_dropped_blocks_is_the_plain_one_in_evaluation_and_follows_the_draw_in_training) {
+  const auto plain = *make_model({.name = "cifar-resnet20", .seed = 1});
+  const auto dropping = *make_model({.name = "cifar-resnet20", .seed = 1, .drop = 0.5});
+  EXPECT_FALSE(dropping->leaves_out());
+  const at::Tensor images = noise({4, 3, 32, 32}, 2);
+  const auto pass = [&](std::uint64_t own) {
+    dropping->draw({.own = own});
+    return dropping->forward(images);
+  };
+  const at::Tensor first = pass(1), again = pass(1), other = pass(2);
+  EXPECT_TRUE(at::equal(first, again));
+  EXPECT_FALSE(at::equal(first, other));
+  first.sum().backward();
+  for (const NamedTensor& item : dropping->state().parameters)
+    EXPECT_TRUE(item.tensor.grad().defined()) << item.name;
+  ASSERT_TRUE(plain->load(dropping->state().all).ok());
+  plain->set_mode(Mode::evaluate);
+  dropping->set_mode(Mode::evaluate);
+  EXPECT_TRUE(at::equal(plain->forward(images), dropping->forward(images)));
+}
+
+TEST(Model, whose_blocks_are_always_dropped_keeps_its_shortcuts) {
+  const auto model = *make_model({.name = "cifar-resnet20", .seed = 1, .drop = 1});
+  model->draw({.own = 1});
+  model->forward(noise({2, 3, 32, 32}, 3)).sum().backward();
+  for (const NamedTensor& item : model->state().parameters) {
+    if (item.name == "layer3.2.conv2.weight") {
+      EXPECT_EQ(item.tensor.grad().abs().sum().item<double>(), 0);
+    }
+  }
+}
+
+TEST(Model, of_text_looks_at_no_later_token) {
+  const auto model = *make_model(
+      {.name = "gpt", .classes = 11, .seed = 1, .gpt = {.layers = 2, .heads = 2, .width = 8, .length = 6}});
+  EXPECT_EQ(model->input(), Input::tokens);
+  const at::Tensor tokens = at::ones({1, 6}, at::kLong);
+  const at::Tensor before = model->forward(tokens);
+  EXPECT_EQ(before.sizes(), at::IntArrayRef({1, 6, 11}));
+  tokens.select(1, 4).fill_(2);
+  const at::Tensor after = model->forward(tokens);
+  EXPECT_TRUE(at::allclose(before.slice(1, 0, 4), after.slice(1, 0, 4)));
+  EXPECT_FALSE(at::allclose(before.slice(1, 4), after.slice(1, 4)));
+}
+
+TEST(Model, of_a_shape_that_makes_no_sense_is_refused) {
+  EXPECT_EQ(make_model({.name = "vit-s16", .image_size = 100}).status().message(),
+            "model 'vit-s16': images of 100 pixels are no whole number of patches of 16");
+  EXPECT_EQ(make_model({.name = "gpt", .gpt = {.heads = 5, .width = 64}}).status().message(),
+            "model 'gpt': a width of 64 does not divide by 5 heads");
 }
 
 TEST(Model, knows_what_its_last_stage_sees) {

@@ -5,6 +5,7 @@
 
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/relu.h>
 
@@ -18,6 +19,7 @@ struct Residual {
   std::optional<ConvNorm> projection;
   std::int64_t zero_channels = 0;  ///< added on each side of a shortcut without parameters
   std::int64_t stride = 1;
+  double drop = 0;
 
   at::Tensor shortcut(const at::Tensor& x, Mode mode) const {
     if (projection) return (*projection)(x, mode);
@@ -26,14 +28,23 @@ struct Residual {
     return at::constant_pad_nd(strided, {0, 0, 0, 0, zero_channels, zero_channels});
   }
 
-  at::Tensor operator()(const at::Tensor& x, Mode mode) const {
+  at::Tensor operator()(const at::Tensor& x, Mode mode, const at::Generator& random) const {
     at::Tensor out = x;
     for (std::size_t i = 0; i < path.size(); ++i) {
       if (i > 0) at::relu_(out);
       out = path[i](out, mode);
     }
+    if (mode == Mode::train && drop > 0) out = masked(out, random);
     out.add_(shortcut(x, mode));
     return at::relu_(out);
+  }
+
+  // Samples whose residual is left out keep the shortcut alone; the others' are scaled up to the same mean.
+  at::Tensor masked(const at::Tensor& residual, const at::Generator& random) const {
+    at::Tensor mask = at::empty({residual.size(0), 1, 1, 1}, residual.options());
+    mask.bernoulli_(1 - drop, random);
+    if (drop < 1) mask.div_(1 - drop);
+    return residual.mul(mask);
   }
 
   void add_to(ModelState& state, const std::string& prefix) {
@@ -76,8 +87,8 @@ Residual make_block(const BlockGeometry& g, const at::Generator& random) {
 
 class ResNet final : public Model {
  public:
-  ResNet(const ResNetShape& shape, std::int64_t classes, const at::Generator& random)
-      : stem_(shape.stem), entry_(entry_geometry(shape.stem), random) {
+  ResNet(const ResNetShape& shape, const ResNetVariant& variant, const at::Generator& random)
+      : stem_(shape.stem), entry_(entry_geometry(shape.stem), random), mask_random_(random.clone()) {
     BlockGeometry g{shape.block, shape.stem, entry_.conv.geometry.out, entry_.conv.geometry.out, 1};
     for (std::size_t stage = 0; stage < shape.stages.size(); ++stage) {
       for (int i = 0; i < shape.stages[stage]; ++i) {
@@ -88,7 +99,8 @@ class ResNet final : public Model {
       }
       g.width *= 2;
     }
-    classifier_.emplace(g.in, classes, random);
+    for (std::int64_t i = 0; i < variant.heads; ++i) heads_.emplace_back(g.in, variant.classes, random);
+    spread_drop(variant.drop);
     initialise(random);
     register_state();
   }
@@ -98,10 +110,16 @@ class ResNet final : public Model {
     at::relu_(x);
     if (stem_ == Stem::imagenet) x = at::max_pool2d(x, 3, 2, 1);
     for (const auto& stage : stages_) {
-      for (const Residual& block : stage) x = block(x, mode_);
+      for (const Residual& block : stage) x = block(x, mode_, mask_random_);
     }
-    return (*classifier_)(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+    return classified(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
   }
+
+  void draw(const Chance& chance) override {
+    head_ = static_cast<std::size_t>(chance.common % heads_.size());
+    mask_random_.set_current_seed(chance.own);
+  }
+  bool leaves_out() const override { return heads_.size() > 1; }
 
   std::int64_t last_stage_size(std::int64_t image_size) const override {
     const auto halved = [](std::int64_t size) { return (size + 1) / 2; };
@@ -113,6 +131,22 @@ class ResNet final : public Model {
  private:
   static Conv::Geometry entry_geometry(Stem stem) {
     return stem == Stem::imagenet ? Conv::Geometry{3, 64, 7, 2} : Conv::Geometry{3, 16, 3, 1};
+  }
+
+  at::Tensor classified(const at::Tensor& features) const {
+    if (mode_ == Mode::train || heads_.size() == 1) return heads_[head_](features);
+    at::Tensor sum = heads_[0](features);
+    for (std::size_t i = 1; i < heads_.size(); ++i) sum = sum.add(heads_[i](features));
+    return sum.div(static_cast<double>(heads_.size()));
+  }
+
+  void spread_drop(double drop) {
+    std::size_t blocks = 0, block = 0;
+    for (const auto& stage : stages_) blocks += stage.size();
+    for (auto& stage : stages_) {
+      for (Residual& residual : stage)
+        residual.drop = drop * static_cast<double>(++block) / static_cast<double>(blocks);
+    }
   }
 
   // In the order of nn.Module.modules(): a block's projection after its path.
@@ -133,20 +167,23 @@ class ResNet final : public Model {
         stages_[stage][i].add_to(state_, format("layer{}.{}", stage + 1, i));
       }
     }
-    classifier_->add_to(state_, "fc");
+    for (std::size_t i = 0; i < heads_.size(); ++i)
+      heads_[i].add_to(state_, heads_.size() == 1 ? "fc" : format("fc.{}", i));
   }
 
   const Stem stem_;
   ConvNorm entry_;
   std::vector<std::vector<Residual>> stages_;
-  std::optional<Linear> classifier_;
+  std::vector<Linear> heads_;
+  std::size_t head_ = 0;
+  at::Generator mask_random_;
 };
 
 }  // namespace
 
-std::unique_ptr<Model> make_resnet(const ResNetShape& shape, std::int64_t classes,
+std::unique_ptr<Model> make_resnet(const ResNetShape& shape, const ResNetVariant& variant,
                                    const at::Generator& random) {
-  return std::make_unique<ResNet>(shape, classes, random);
+  return std::make_unique<ResNet>(shape, variant, random);
 }
 
 }  // namespace stoker::torch

@@ -31,4 +31,25 @@ Rates OneCycle::at(std::int64_t index) const {
           annealed(annealing, momentum_low, momentum_high, part)};
 }
 
+double WarmUp::factor(std::int64_t index) const {
+  if (index >= steps) return 1;
+  const double start = 1 / start_divisor;
+  return start + (1 - start) * static_cast<double>(index) / static_cast<double>(steps);
+}
+
+double CosineDecay::at(std::int64_t index) const {
+  if (index < warm_up.steps) return peak_lr * warm_up.factor(index);
+  const double length = static_cast<double>(total_steps - warm_up.steps);
+  const double part = static_cast<double>(index - warm_up.steps) / length;
+  return end_lr + (peak_lr - end_lr) * (1 + std::cos(std::numbers::pi * part)) / 2;
+}
+
+double StepDecay::at(std::int64_t index) const {
+  double rate = lr;
+  for (const std::int64_t drop : drops) {
+    if (index >= drop) rate *= factor;
+  }
+  return rate * warm_up.factor(index);
+}
+
 }  // namespace stoker::torch

@@ -46,5 +46,47 @@ TEST(OneCycle, a_training_of_one_step_ends_at_the_last_rate) {
   EXPECT_DOUBLE_EQ(rates.momentum, 0.95);
 }
 
+// PyTorch computes these rates from one step to the next: the closed forms differ in the last digits.
+template <typename Schedule>
+void expect_near_golden(const Schedule& schedule, std::string_view name, std::size_t steps) {
+  const auto lr = golden_row(golden("lr_schedules.json"), name).at("lr").get<std::vector<double>>();
+  ASSERT_GE(lr.size(), steps);
+  for (std::size_t i = 0; i < steps; ++i) {
+    EXPECT_NEAR(schedule.at(static_cast<std::int64_t>(i)), lr[i], 1e-12 * (lr[i] + 1e-3))
+        << name << " step " << i;
+  }
+}
+
+TEST(CosineDecay, is_pytorchs) {
+  expect_near_golden(CosineDecay{.peak_lr = 0.1, .total_steps = 30}, "CosineAnnealingLR(T_max=30,eta_min=0)",
+                     31);
+}
+
+TEST(CosineDecay, to_a_last_rate_is_pytorchs) {
+  expect_near_golden(CosineDecay{.peak_lr = 0.1, .end_lr = 1e-3, .total_steps = 20},
+                     "CosineAnnealingLR(T_max=20,eta_min=1e-3)", 21);
+}
+
+TEST(CosineDecay, after_a_warm_up_is_pytorchs) {
+  expect_near_golden(
+      CosineDecay{.peak_lr = 0.1, .total_steps = 30, .warm_up = {.steps = 5, .start_divisor = 100}},
+      "SequentialLR([LinearLR(0.01,5),CosineAnnealingLR(25,eta_min=0)],[5])", 30);
+}
+
+TEST(StepDecay, in_equal_stretches_is_pytorchs) {
+  expect_near_golden(StepDecay{.lr = 0.1, .factor = 0.1, .drops = {10, 20, 30}},
+                     "StepLR(step_size=10,gamma=0.1)", 35);
+}
+
+TEST(StepDecay, at_given_steps_is_pytorchs) {
+  expect_near_golden(StepDecay{.lr = 0.1, .factor = 0.2, .drops = {5, 12, 20}},
+                     "MultiStepLR([5,12,20],gamma=0.2)", 25);
+}
+
+TEST(StepDecay, with_a_warm_up_and_no_drops_is_pytorchs) {
+  expect_near_golden(StepDecay{.lr = 0.1, .warm_up = {.steps = 5, .start_divisor = 100}},
+                     "LinearLR(start_factor=0.01,total_iters=5)", 10);
+}
+
 }  // namespace
 }  // namespace stoker::torch

@@ -16,7 +16,9 @@ void Sgd::step(const Rates& rates) {
     const at::Tensor& parameter = parameters_[i].tensor;
     at::Tensor gradient = parameter.grad();
     if (!gradient.defined()) continue;
-    if (options_.weight_decay != 0) gradient = gradient.add(parameter, options_.weight_decay);
+    const bool decays =
+        options_.weight_decay != 0 && (options_.vectors == Vectors::alike || parameter.dim() > 1);
+    if (decays) gradient = gradient.add(parameter, options_.weight_decay);
     if (rates.momentum != 0) {
       at::Tensor& buffer = buffers_[i];
       if (buffer.defined()) {
@@ -30,7 +32,8 @@ void Sgd::step(const Rates& rates) {
   }
 }
 
-void Sgd::make_buffers() {
+void Sgd::make_state(const Rates& rates) {
+  if (rates.momentum == 0) return;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!buffers_[i].defined()) buffers_[i] = at::zeros_like(parameters_[i].tensor.detach());
   }

@@ -4,8 +4,7 @@
 
 #include <vector>
 
-#include "torch/named_tensor.h"
-#include "torch/optim/schedule.h"
+#include "torch/optim/optimizer.h"
 
 namespace stoker::torch {
 
@@ -15,22 +14,20 @@ struct SgdOptions {
   Momentum kind = Momentum::classic;
   double weight_decay = 0;
   double dampening = 0;
+  Vectors vectors = Vectors::alike;
 };
 
-class Sgd {
+class Sgd final : public Optimizer {
  public:
   /// Shares the parameters with the model.
   Sgd(NamedTensors parameters, const SgdOptions& options);
 
-  /// Moves every parameter that has a gradient. Gradients stay; drop them with DataParallel::zero_grad().
-  /// Throws what libtorch throws.
-  void step(const Rates& rates);
-
-  /// Makes all momentum buffers now, as zeros, so that a checkpoint can be read into them. A buffer of zeros
-  /// is not the same as none unless the dampening is 0: the first step takes the gradient undamped.
-  void make_buffers();
-  /// "state.<parameter>.momentum_buffer" for each parameter that has one; shared with the optimizer.
-  NamedTensors state() const;
+  void step(const Rates& rates) override;
+  /// A buffer of zeros is not the same as none unless the dampening is 0: the first step takes the gradient
+  /// undamped.
+  void make_state(const Rates& rates) override;
+  /// "state.<parameter>.momentum_buffer" for each parameter that has one.
+  NamedTensors state() const override;
 
  private:
   const NamedTensors parameters_;

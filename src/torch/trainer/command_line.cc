@@ -5,6 +5,8 @@
 
 #include "base/version.h"
 #include "job/job.h"
+#include "torch/trainer/batch_search.h"
+#include "torch/trainer/switches.h"
 
 namespace stoker::torch {
 
@@ -13,13 +15,17 @@ namespace {
 constexpr std::string_view kHelp =
     R"(stoker-train: one rank of the built-in trainer
 
-  stoker-train [--job FILE] [--set KEY=VALUE]...
+  stoker-train [--job FILE] [--set KEY=VALUE]... [switch]...
 
-  --job FILE       the job file; its `train:` says what to do (default: $STOKER_JOB)
-  --set KEY=VALUE  overrides a key of the job file
-  --version        prints the version
-  --help           prints this
+  --job FILE                     the job file; its `train:` says what to do (default: $STOKER_JOB)
+  --set KEY=VALUE                overrides a key of the job file: stoker check --keys has all
+  --find-batch                   tries batches in short trainings and says which fit and which is fastest
+  --version                      prints the version
+  --help                         prints this
 
+Switches, each in place of a key of the job file; of several for one key the last counts:
+
+{}
 `stoker run JOB` starts one for each rank and records the run. Alone, it is a world of one that records nothing:
 
   stoker-train --job examples/cifar10/job.yaml
@@ -31,15 +37,23 @@ enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kUnavailable = 3, kBug = 70,
 
 struct Arguments {
   Path job;
-  std::vector<std::string> set;
+  Switched switched;  ///< --set among them
   bool wants_help = false;
   bool wants_version = false;
+  bool finds_batch = false;
 };
 
+std::string refusal(std::string_view word) {
+  std::vector<std::string_view> known = {"--job", "--set", "--find-batch", "--version", "--help"};
+  for (const Switch& item : switches()) known.push_back(item.name);
+  return format("'{}': no such option{}", printable(word), suggestion(word, known));
+}
+
 Result<Arguments> parse(const std::vector<std::string>& words) {
-  constexpr std::string_view kFlags[] = {"--job", "--set", "--version", "--help"};
   Arguments arguments;
   for (std::size_t i = 0; i < words.size(); ++i) {
+    OK_OR_RETURN(is_switch, read_switch(words, i, arguments.switched));
+    if (is_switch) continue;
     std::string flag = words[i];
     std::optional<std::string> value;
     if (const std::size_t equals = flag.find('='); flag.starts_with("--") && equals != std::string::npos) {
@@ -50,13 +64,15 @@ Result<Arguments> parse(const std::vector<std::string>& words) {
       arguments.wants_help = true;
     } else if (flag == "--version") {
       arguments.wants_version = true;
+    } else if (flag == "--find-batch") {
+      arguments.finds_batch = true;
     } else if (flag == "--job" || flag == "--set") {
       if (!value && i + 1 == words.size()) return invalid("{}: a value is missing", flag);
       if (!value) value = words[++i];
       if (flag == "--job") arguments.job = *value;
-      if (flag == "--set") arguments.set.push_back(*value);
+      if (flag == "--set") arguments.switched.set.push_back(*value);
     } else {
-      return invalid("'{}': no such option{}", printable(flag), suggestion(flag, kFlags));
+      return invalid("{}", refusal(flag));
     }
   }
   return arguments;
@@ -65,7 +81,7 @@ Result<Arguments> parse(const std::vector<std::string>& words) {
 Result<job::Job> load_job(const Arguments& arguments, const RankEnvironment& environment,
                           const Variables& variables) {
   job::LoadOptions options;
-  options.set = arguments.set;
+  options.set = arguments.switched.set;
   Path file = arguments.job;
   if (file.empty()) {
     // The effective job of an attempt: what the environment overrides is in it already.
@@ -77,6 +93,14 @@ Result<job::Job> load_job(const Arguments& arguments, const RankEnvironment& env
   OK_OR_RETURN(job, job::load(file, options));
   if (!job.train) return invalid("{}: has no 'train'", file).cure("stoker run {}", file);
   return std::move(job);
+}
+
+Status find_batch(const Arguments& arguments, Voice& voice) {
+  const Variables variables = own_variables();
+  OK_OR_RETURN(environment, read_environment(variables));
+  OK_OR_RETURN(job, load_job(arguments, environment, variables));
+  const Path& file = arguments.job.empty() ? environment.job : arguments.job;
+  return search_batch({.job = file, .set = arguments.switched.set}, job, voice);
 }
 
 int code_of(const Status& error) {
@@ -104,6 +128,9 @@ Result<Ending> train(const Arguments& arguments, Voice& voice) {
   const Variables variables = own_variables();
   OK_OR_RETURN(environment, read_environment(variables));
   OK_OR_RETURN(job, load_job(arguments, environment, variables));
+  if (environment.rank.value == 0) {
+    for (const std::string& note : arguments.switched.notes) voice.say(note);
+  }
   OK_OR_RETURN(training, Training::prepare(job, environment, signals, voice));
   auto ending = training->run();
   // A loader's thread may be in a read that never returns: to join it would keep what went wrong from being
@@ -121,12 +148,17 @@ int run_command_line(const std::vector<std::string>& words, Voice& voice) {
     return kUsage;
   }
   if (arguments->wants_help) {
-    voice.say(trim(kHelp));
+    voice.say(trim(format(kHelp, switches_help())));
     return kDone;
   }
   if (arguments->wants_version) {
     voice.say(format("stoker-train {}", version()));
     return kDone;
+  }
+  if (arguments->finds_batch) {
+    const Status found = find_batch(*arguments, voice);
+    if (!found.ok()) voice.warn(found.to_string());
+    return code_of(found);
   }
   const auto ending = train(*arguments, voice);
   if (!ending.ok()) {

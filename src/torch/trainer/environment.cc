@@ -52,6 +52,8 @@ Result<RankEnvironment> read_environment(const Variables& variables) {
   OK_OR_RETURN(rank, whole(variables, {.name = "RANK"}));
   if (rank >= world) return invalid("RANK: {} is not below WORLD_SIZE {}", rank, world);
   OK_OR_RETURN(port, whole(variables, {.name = "MASTER_PORT", .least = 1, .most = 65535}));
+  OK_OR_RETURN(local_rank, whole(variables, {.name = "LOCAL_RANK"}));
+  environment.is_first_of_node = local_rank == 0;
   environment.rank = Rank(static_cast<int>(rank));
   environment.world_size = WorldSize(static_cast<int>(world));
   environment.port = static_cast<std::uint16_t>(port);

@@ -21,6 +21,7 @@ Variables own_variables();
 struct RankEnvironment {
   Rank rank{0};
   WorldSize world_size{1};
+  bool is_first_of_node = true;       ///< LOCAL_RANK is 0
   std::string address = "127.0.0.1";  ///< MASTER_ADDR
   std::uint16_t port = 0;             ///< MASTER_PORT; needed with more than one rank
   std::string run_id;                 ///< empty outside a run

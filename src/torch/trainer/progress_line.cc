@@ -28,10 +28,10 @@ std::string progress_line(const ProgressFacts& facts) {
   const Stretch& s = facts.stretch;
   const double samples = static_cast<double>(std::max<std::int64_t>(1, s.samples));
   const double seconds = std::max(1e-9, s.seconds);
-  std::string line = format("epoch {}/{}   step {}/{}   loss {}   top-1 {}   {} img/s   data {}   comm {}",
+  std::string line = format("epoch {}/{}   step {}/{}   loss {}   top-1 {}   {} {}/s   data {}   comm {}",
                             facts.epoch, facts.epochs, facts.step, facts.steps,
                             loss_text(s.loss_sum / samples), percent(static_cast<double>(s.top1) / samples),
-                            whole(static_cast<double>(s.samples) * facts.world_size / seconds),
+                            whole(static_cast<double>(s.samples) * facts.world_size / seconds), facts.unit,
                             percent(s.data_s / seconds), percent(s.communication_s / seconds));
   if (facts.seconds_left > 0) {
     line += "   ETA " + rounded_duration(std::chrono::duration_cast<Duration>(Seconds(facts.seconds_left)));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/time.h"
 
@@ -23,6 +24,7 @@ struct ProgressFacts {
   std::int64_t epoch = 0, epochs = 0;  ///< epoch counts from 1 here
   std::int64_t step = 0, steps = 0;    ///< within the epoch, from 1
   int world_size = 1;
+  std::string_view unit = "img";  ///< what a sample is
   double seconds_left = 0;
   Stretch stretch;  ///< since the last line
 };

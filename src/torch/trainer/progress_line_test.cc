@@ -51,5 +51,10 @@ TEST(ProgressLine, of_an_epoch_with_validation) {
             "epoch 3/3   12 s   loss 1.50   top-1 50 %   validation: loss 1.25   top-1 4.8 %   top-5 14 %");
 }
 
+TEST(ProgressLine, says_what_a_sample_is) {
+  EXPECT_NE(progress_line({.unit = "rows", .stretch = {.samples = 8, .seconds = 2}}).find("   4 rows/s   "),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace stoker::torch

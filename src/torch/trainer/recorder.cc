@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "base/time.h"
+#include "net/port.h"
 #include "record/run_folder.h"
 
 namespace stoker::torch {
@@ -35,6 +36,10 @@ Result<Recorder> Recorder::open(const RankEnvironment& environment, const job::R
     OK_OR_RETURN(receipts, record::ReceiptWriter::create(files.receipts(rank)));
     recorder.receipts_ = std::move(receipts);
   }
+  if (options.trace > 0) {
+    OK_OR_RETURN(trace, record::Trace::create(files.trace(rank), rank, net::host_name(), options.trace));
+    recorder.trace_ = std::move(trace);
+  }
   if (rank == 0) {
     OK_OR_RETURN(events, record::EventWriter::open(files.rank_events(rank)));
     recorder.events_ = std::move(events);
@@ -42,9 +47,17 @@ Result<Recorder> Recorder::open(const RankEnvironment& environment, const job::R
   return recorder;
 }
 
-void Recorder::at(std::int64_t epoch, std::int64_t step) noexcept {
+void Recorder::at(std::int64_t epoch, std::int64_t step) {
   beacon_.at(static_cast<std::uint32_t>(epoch), static_cast<std::uint64_t>(step));
+  if (trace_) trace_->at(static_cast<std::uint32_t>(epoch), static_cast<std::uint64_t>(step));
 }
+
+void Recorder::enter(record::Phase phase) {
+  beacon_.enter(phase);
+  if (trace_) trace_->enter(phase);
+}
+
+Status Recorder::finish_trace() { return trace_ ? trace_->finish() : Status(); }
 
 Status Recorder::step(const StepRow& row) {
   const double values[] = {unix_seconds(RealClock().wall()),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/status.h"
@@ -12,6 +13,7 @@
 #include "record/metrics.h"
 #include "record/receipts.h"
 #include "record/run_events.h"
+#include "record/trace.h"
 #include "torch/trainer/environment.h"
 
 namespace stoker::torch {
@@ -41,8 +43,8 @@ class Recorder {
  public:
   static Result<Recorder> open(const RankEnvironment& environment, const job::RecordOptions& options);
 
-  void enter(record::Phase phase) noexcept { beacon_.enter(phase); }
-  void at(std::int64_t epoch, std::int64_t step) noexcept;
+  void enter(record::Phase phase);
+  void at(std::int64_t epoch, std::int64_t step);
 
   Status step(const StepRow& row);
   Status epoch(const EpochRow& row);
@@ -51,6 +53,10 @@ class Recorder {
   /// Rank 0 only: other ranks' events are swallowed.
   Status saved(const record::CheckpointSaved& event);
   Status resumed(const record::Resumed& event);
+  /// Where exchanges are traced, too; null without record.trace.
+  const std::shared_ptr<record::Trace>& trace() const { return trace_; }
+  /// Ends the trace; the error of one that could not be written.
+  Status finish_trace();
 
  private:
   record::Beacon beacon_;
@@ -58,6 +64,7 @@ class Recorder {
   record::MetricWriter epochs_;
   record::ReceiptWriter receipts_;
   record::EventWriter events_;
+  std::shared_ptr<record::Trace> trace_;  ///< shared with the group's ledger
 };
 
 }  // namespace stoker::torch

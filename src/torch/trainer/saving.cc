@@ -1,13 +1,22 @@
 #include "torch/trainer/saving.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
+#include <variant>
 
 #include <ATen/CPUGeneratorImpl.h>
+
+#include "checkpoint/layout.h"
+#include "checkpoint/local/meeting.h"
 
 namespace stoker::torch {
 
 namespace {
+
+// How the names of LossScaler's tensors begin.
+constexpr std::string_view kScaler = "scaler.";
 
 Result<DType> dtype_of(const NamedTensor& item) {
   switch (item.tensor.scalar_type()) {
@@ -100,18 +109,46 @@ Result<Place> to_place(const checkpoint::Loaded& loaded) {
   return Place{loaded.step, {seed, epoch, position, samples}, {loss, top1, seen, seconds}};
 }
 
-Result<checkpoint::Contents> contents_of(const Model& model, const Sgd& sgd, const Place& place) {
+Result<checkpoint::Contents> contents_of(const ModelState& model, const NamedTensors& optimizer,
+                                         const Place& place) {
   checkpoint::Contents contents;
   contents.step = place.step;
-  OK_OR_RETURN(parameters, views_of<TensorView>(model.state().parameters));
-  OK_OR_RETURN(buffers, views_of<TensorView>(model.state().buffers));
-  OK_OR_RETURN(optimizer, views_of<TensorView>(sgd.state()));
+  OK_OR_RETURN(parameters, views_of<TensorView>(model.parameters));
+  OK_OR_RETURN(buffers, views_of<TensorView>(model.buffers));
+  OK_OR_RETURN(beside, views_of<TensorView>(optimizer));
   contents.parameters = std::move(parameters);
   contents.buffers = std::move(buffers);
-  contents.optimizer = std::move(optimizer);
+  contents.optimizer = std::move(beside);
   contents.state = to_state(place);
   contents.rank_state = random_state();
   return contents;
+}
+
+std::uint64_t bytes_of(const checkpoint::Contents& contents) {
+  std::uint64_t bytes = 0;
+  for (const auto* list : {&contents.parameters, &contents.buffers, &contents.optimizer}) {
+    for (const TensorView& view : *list) bytes += view.data.size();
+  }
+  return bytes;
+}
+
+Path directory_of(const SavingOptions& options, const RankEnvironment& environment) {
+  return environment.checkpoints.empty() ? options.directory : environment.checkpoints;
+}
+
+// The folder of this run on the node's own disk. Outside a run nobody would look for what is left there.
+Path local_of(const SavingOptions& options, const RankEnvironment& environment) {
+  const bool is_in_run = !environment.attempt.empty() && !environment.run_id.empty();
+  return options.local.empty() || !is_in_run ? Path() : options.local / environment.run_id;
+}
+
+std::string value_text(const checkpoint::State::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return printable(*text);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* number = std::get_if<double>(&value)) return format("{}", *number);
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
+  if (const auto* whole = std::get_if<std::uint64_t>(&value)) return std::to_string(*whole);
+  return "(bytes)";
 }
 
 checkpoint::State hyper_parameters(const job::TrainOptions& train) {
@@ -121,46 +158,82 @@ checkpoint::State hyper_parameters(const job::TrainOptions& train) {
   state.set("epochs", std::uint64_t{train.epochs});
   state.set("batch", std::uint64_t{train.batch});
   state.set("seed", train.seed);
+  state.set("optimizer", std::string(job::to_text(train.optimizer.kind)));
   state.set("lr", train.optimizer.lr);
   state.set("momentum", train.optimizer.momentum);
   state.set("nesterov", train.optimizer.nesterov);
   state.set("weight_decay", train.optimizer.weight_decay);
+  state.set("accumulate", std::uint64_t{train.accumulate});
+  state.set("precision", std::string(job::to_text(train.precision)));
+  state.set("label_smoothing", train.label_smoothing);
+  state.set("mixup", train.mixup);
+  state.set("cutmix", train.cutmix);
+  state.set("clip_norm", train.clip_norm.value_or(0));
+  state.set("sync_batch_norm", train.sync_batch_norm);
+  state.set("compress_gradients", std::string(job::to_text(train.compress_gradients)));
   return state;
 }
 
 }  // namespace
 
-Result<Saving> Saving::open(const job::Job& job, const RankEnvironment& environment) {
+SavingOptions saving_options(const job::Job& job) {
+  return {.directory = job.checkpoint.directory.value_or(Path()),
+          .local = job.checkpoint.local.value_or(Path()),
+          .name = job.name,
+          .keep = job.checkpoint.keep,
+          .keep_every = job.checkpoint.keep_every,
+          .keep_best = job.checkpoint.keep_best,
+          .metric = job.checkpoint.metric,
+          .is_automatic = job.checkpoint.every.is_automatic,
+          .mtbf = job.checkpoint.mtbf,
+          .limit = job.timeouts.checkpoint,
+          .hyper_parameters = hyper_parameters(*job.train)};
+}
+
+Result<Saving> Saving::open(const SavingOptions& options, const RankEnvironment& environment) {
   Saving saving;
-  saving.limit_ = job.timeouts.checkpoint;
-  saving.hyper_parameters_ = hyper_parameters(*job.train);
-  saving.folder_ =
-      environment.checkpoints.empty() ? job.checkpoint.directory.value_or(Path()) : environment.checkpoints;
+  saving.limit_ = options.limit;
+  saving.hyper_parameters_ = options.hyper_parameters;
+  saving.folder_ = directory_of(options, environment);
   if (saving.folder_.empty()) return saving;
-  checkpoint::SaverOptions options;
-  options.directory = saving.folder_;
-  options.rank = environment.rank;
-  options.world_size = environment.world_size;
-  options.run = environment.run_id.empty() ? job.name : environment.run_id;
-  options.writer = environment.attempt_name();
-  options.keep = static_cast<int>(job.checkpoint.keep);
-  options.reading = environment.resume;
-  options.limit = saving.limit_;
-  OK_OR_RETURN(saver, checkpoint::Saver::create(std::move(options)));
+  saving.is_automatic_ = options.is_automatic;
+  saving.mtbf_ = options.mtbf;
+  saving.deadline_ = environment.deadline;
+  saving.keeps_best_ = options.keep_best > 0;
+  checkpoint::SaverOptions saver_options;
+  saver_options.directory = saving.folder_;
+  saver_options.local = local_of(options, environment);
+  saver_options.rank = environment.rank;
+  saver_options.world_size = environment.world_size;
+  saver_options.run = environment.run_id.empty() ? options.name : environment.run_id;
+  saver_options.writer = environment.attempt_name();
+  saver_options.keep = static_cast<int>(options.keep);
+  saver_options.keep_every = options.keep_every;
+  saver_options.keep_best = static_cast<int>(options.keep_best);
+  saver_options.metric = options.metric;
+  saver_options.reading = environment.resume;
+  saver_options.limit = saving.limit_;
+  OK_OR_RETURN(saver, checkpoint::Saver::create(std::move(saver_options)));
   saving.saver_ = std::move(saver);
   return saving;
 }
 
-Status Saving::reserve(const Model& model, const Sgd& sgd) {
+Status Saving::reserve(const ModelState& model, const NamedTensors& optimizer) {
   if (!saver_) return {};
-  OK_OR_RETURN(contents, contents_of(model, sgd, {}));
+  OK_OR_RETURN(contents, contents_of(model, optimizer, {}));
+  if (!costs_.is_measured) costs_ = checkpoint::guess_costs(bytes_of(contents));
   return saver_->reserve(contents);
 }
 
-Status Saving::save(const Model& model, const Sgd& sgd, const Place& place) {
+Status Saving::save(const ModelState& model, const NamedTensors& optimizer, const Place& place) {
   if (!saver_ || place.step == saved_) return {};
-  OK_OR_RETURN(contents, contents_of(model, sgd, place));
+  OK_OR_RETURN(contents, contents_of(model, optimizer, place));
   contents.hyper_parameters = hyper_parameters_;
+  if (validated_step_ == place.step) {
+    contents.state.set("val_loss", validated_.loss);
+    contents.state.set("val_top1", validated_.top1);
+    contents.state.set("val_top5", validated_.top5);
+  }
   saved_ = place.step;
   return saver_->save(contents);
 }
@@ -172,18 +245,95 @@ std::optional<checkpoint::SaveTimes> Saving::published() {
   std::optional<checkpoint::SaveTimes> times = saver_->last_times();
   if (!times || times->step == published_) return std::nullopt;
   published_ = times->step;
+  // The slowest of this attempt: a choice that rests on a lucky one would move with every save.
+  costs_.stall_s = costs_.is_measured ? std::max(costs_.stall_s, times->stall_s) : times->stall_s;
+  const double write_s = times->write_s + times->commit_s;
+  costs_.write_s = costs_.is_measured ? std::max(costs_.write_s, write_s) : write_s;
+  costs_.is_measured = true;
   return times;
 }
 
-Result<Place> restore(const Path& folder, const RankEnvironment& environment, Model& model, Sgd& sgd) {
+bool Saving::is_due(double since_last_s, WallTime now) {
+  if (!is_automatic_ || !saver_) return false;
+  costs_.mtbf = mtbf_;
+  costs_.left.reset();
+  if (deadline_)
+    costs_.left = std::max<Duration>(*deadline_ - now, Duration::zero()) +
+                  std::chrono::duration_cast<Duration>(Seconds(since_last_s));
+  interval_ = checkpoint::choose_interval(costs_);
+  return since_last_s >= Seconds(interval_->every).count();
+}
+
+void Saving::saw_validation(Step step, const Validated& validated) {
+  validated_step_ = step;
+  validated_ = validated;
+}
+
+std::optional<std::string> Saving::news() {
+  if (!interval_) return std::nullopt;
+  const double now_s = Seconds(interval_->every).count();
+  const double told_s = told_ ? Seconds(told_->every).count() : 0;
+  // A tenth is no news, nor is what the coming deadline takes off.
+  const bool is_new =
+      !told_ || (costs_.is_measured && !was_measured_) || std::abs(now_s - told_s) > 0.1 * told_s;
+  const checkpoint::Interval chosen = *std::exchange(interval_, std::nullopt);
+  if (!is_new || (told_ && was_measured_ && costs_.left && now_s < told_s)) return std::nullopt;
+  told_ = chosen;
+  was_measured_ = costs_.is_measured;
+  return format("checkpoints every {}: {}", rounded_duration(chosen.every), chosen.reason);
+}
+
+std::optional<std::string> Saving::local_problem() {
+  if (!saver_) return std::nullopt;
+  const std::optional<checkpoint::SaveTimes> times = saver_->last_times();
+  const std::string now = times ? times->local_problem.to_string() : "";
+  const bool is_new = !times || times->local_problem.ok() ? false : now != local_problem_;
+  if (is_new) local_problem_ = now;
+  return is_new ? std::optional(now) : std::nullopt;
+}
+
+Result<Restored> restore(const Path& folder, const RankEnvironment& environment, const ModelState& model,
+                         const NamedTensors& optimizer, const checkpoint::State& hyper_parameters) {
   checkpoint::Targets targets;
-  OK_OR_RETURN(state, views_of<MutableTensorView>(model.state().all));
-  OK_OR_RETURN(optimizer, views_of<MutableTensorView>(sgd.state()));
+  OK_OR_RETURN(state, views_of<MutableTensorView>(model.all));
+  OK_OR_RETURN(beside, views_of<MutableTensorView>(optimizer));
   targets.model = std::move(state);
-  targets.optimizer = std::move(optimizer);
+  targets.optimizer = std::move(beside);
+  targets.may_lack = kScaler;  // fp16 alone has one
   OK_OR_RETURN(loaded, checkpoint::load(folder, {environment.rank, environment.world_size}, targets));
   if (loaded.rank_state) RETURN_IF_ERROR(restore_random(*loaded.rank_state));
-  return to_place(loaded);
+  OK_OR_RETURN(place, to_place(loaded));
+  Restored restored{place, {}};
+  if (loaded.saved_by != environment.world_size)
+    restored.differences.push_back(format("world size {} → {}", loaded.saved_by, environment.world_size));
+  for (const auto& [name, value] : hyper_parameters.values()) {
+    const auto then = loaded.hyper_parameters.values().find(name);
+    // A key that the Stoker which saved it did not know is no difference.
+    if (then == loaded.hyper_parameters.values().end() || then->second == value) continue;
+    restored.differences.push_back(format("{} {} → {}", name, value_text(then->second), value_text(value)));
+  }
+  if (!loaded.lacked.empty()) restored.differences.push_back("the scale of the loss begins anew");
+  return restored;
+}
+
+Result<StepToResume> step_to_resume(const SavingOptions& options, const RankEnvironment& environment) {
+  const Path directory = directory_of(options, environment);
+  const Path local = local_of(options, environment);
+  const bool may_be_kept = !local.empty() && !directory.empty() && environment.attempt_name() != "1";
+  if (!may_be_kept) return StepToResume{environment.resume, ""};
+  OK_OR_RETURN(brought, checkpoint::bring_kept_steps({.directory = directory,
+                                                      .local = local,
+                                                      .rank = environment.rank,
+                                                      .world_size = environment.world_size,
+                                                      .is_first_of_node = environment.is_first_of_node,
+                                                      .writer = environment.attempt_name(),
+                                                      .limit = options.limit,
+                                                      .observe = {}}));
+  if (!brought.step) return StepToResume{environment.resume, brought.lost};
+  const std::string where =
+      format("step {}: was on the nodes' own disks only, and is on shared storage now", *brought.step);
+  return StepToResume{directory / checkpoint::step_folder_name(*brought.step),
+                      brought.lost.empty() ? where : where + "; " + brought.lost};
 }
 
 }  // namespace stoker::torch

@@ -1,6 +1,11 @@
 #include "torch/trainer/setup.h"
 
 #include <algorithm>
+#include <chrono>
+
+#include "record/run_folder.h"
+#include "torch/optim/adaptive.h"
+#include "torch/optim/sgd.h"
 
 namespace stoker::torch {
 
@@ -44,6 +49,18 @@ data::Operation normalize(const job::ImageOptions& image) {
   return {"normalize", {{"mean", image.mean}, {"std", image.standard_deviation}}};
 }
 
+Transport transport_of(job::Backend backend) {
+  switch (backend) {
+    case job::Backend::shm:
+      return Transport::shared_memory;
+    case job::Backend::gloo:
+      return Transport::gloo;
+    case job::Backend::automatic:
+      break;
+  }
+  return Transport::automatic;
+}
+
 }  // namespace
 
 Rendezvous rendezvous(const RankEnvironment& environment, const job::Timeouts& timeouts) {
@@ -54,6 +71,19 @@ Rendezvous rendezvous(const RankEnvironment& environment, const job::Timeouts& t
   meeting.port = environment.port;
   meeting.connect_within = in_ms(timeouts.start);
   meeting.answer_within = in_ms(timeouts.communication);
+  // Where `stoker run` watches the ranks it speaks first: it knows all of them.
+  meeting.stopped_within = 2 * in_ms(timeouts.stopped);
+  if (!environment.attempt.empty()) {
+    // The number is in the folder already.
+    meeting.flight = record::Attempt(environment.attempt, 0).flight(environment.rank.value);
+  }
+  return meeting;
+}
+
+Rendezvous rendezvous(const RankEnvironment& environment, const job::Job& job) {
+  Rendezvous meeting = rendezvous(environment, job.timeouts);
+  meeting.transport = transport_of(job.train->backend);
+  if (!job.record.metrics && job.record.trace == 0) meeting.flight.clear();
   return meeting;
 }
 
@@ -62,14 +92,57 @@ Result<data::Dataset> open_dataset(const job::Job& job, const RankEnvironment& e
   const auto entry = job.data.find(name);
   if (entry == job.data.end()) return invalid("data.{}: no such dataset in the job", name);
   const Path folder = dataset_folder(environment, name, entry->second.source);
-  return data::Dataset::open(folder, entry->second.split.value_or(""));
+  const bool is_text = job.train && job.train->model == job::Model::gpt;
+  return data::Dataset::open(folder, entry->second.split.value_or(""),
+                             is_text ? data::Labels::unneeded : data::Labels::needed);
 }
+
+namespace {
+
+DType stored_type(job::TokenType type) {
+  switch (type) {
+    case job::TokenType::u8:
+      return DType::u8;
+    case job::TokenType::u16:
+      return DType::u16;
+    case job::TokenType::u32:
+      return DType::u32;
+    case job::TokenType::i32:
+      return DType::i32;
+    case job::TokenType::i64:
+      return DType::i64;
+  }
+  return DType::u16;
+}
+
+// What a sample is to the model; for images the operations come on top.
+void set_content(data::LoaderOptions& options, const job::TrainOptions& train) {
+  if (train.model == job::Model::gpt) {
+    options.content = data::Content::tokens;
+    options.component = train.gpt.component;
+    options.tokens.length = train.gpt.length;
+    options.tokens.stored = stored_type(train.gpt.stored);
+  } else if (train.model == job::Model::mlp && train.mlp.columns.empty()) {
+    options.content = data::Content::arrays;
+  } else if (train.model == job::Model::mlp) {
+    options.content = data::Content::bytes;
+    options.component = "json";
+    for (const std::string& column : train.mlp.columns) options.fields.push_back({.name = column});
+  } else if (train.channels_last) {
+    options.transform.layout = data::Layout::nhwc;
+  }
+}
+
+}  // namespace
 
 data::LoaderOptions training_loader(const job::TrainOptions& train, const RankEnvironment& environment) {
   data::LoaderOptions options = common_loader(train, environment);
   options.batch = train.batch;
   options.shuffle = data::Shuffle::every_epoch;
   options.rank.remainder = data::Remainder::pad;
+  options.last_batch = train.drop_last ? data::LastBatch::drop : data::LastBatch::keep;
+  set_content(options, train);
+  if (options.content != data::Content::images) return options;
   options.transform.operations = crop_of(train.image);
   if (train.image.flip) options.transform.operations.push_back({"random_horizontal_flip"});
   options.transform.operations.push_back(normalize(train.image));
@@ -81,6 +154,8 @@ data::LoaderOptions validation_loader(const job::TrainOptions& train, const Rank
   options.batch = train.validation_batch;
   options.shuffle = data::Shuffle::none;
   options.rank.remainder = data::Remainder::exact;
+  set_content(options, train);
+  if (options.content != data::Content::images) return options;
   options.transform.operations = centre_crop(train.image);
   options.transform.operations.push_back(normalize(train.image));
   return options;
@@ -94,6 +169,7 @@ Result<std::optional<data::Batch>> next_batch(data::Loader& loader, Duration lim
 
 Result<std::int64_t> class_count(const job::TrainOptions& train, const std::vector<NamedDataset>& datasets) {
   std::uint64_t classes = train.classes.value_or(0);
+  if (train.model == job::Model::gpt) return static_cast<std::int64_t>(classes);  // a vocabulary, not labels
   if (!train.classes) {
     for (const NamedDataset& item : datasets) {
       classes = std::max({classes, item.dataset->named_classes(), item.dataset->label_bound()});
@@ -108,33 +184,73 @@ Result<std::int64_t> class_count(const job::TrainOptions& train, const std::vect
   return static_cast<std::int64_t>(classes);
 }
 
-ModelSpec model_spec(const job::TrainOptions& train, std::int64_t classes) {
-  return {std::string(job::to_text(train.model)), classes, train.seed};
+Result<std::int64_t> column_count(const job::TrainOptions& train, const data::Dataset& dataset) {
+  if (train.model != job::Model::mlp) return 0;
+  if (!train.mlp.columns.empty()) return static_cast<std::int64_t>(train.mlp.columns.size());
+  data::LoaderOptions options;
+  options.shuffle = data::Shuffle::none;
+  set_content(options, train);
+  options.prefetch = 1;
+  OK_OR_RETURN(loader, data::Loader::open(dataset.source(), options));
+  OK_OR_RETURN(batch, loader->next(Deadline::after(std::chrono::minutes(1))));
+  return element_count(batch->image().shape);
 }
 
-SgdOptions sgd_options(const job::OptimizerOptions& optimizer) {
-  return {.kind = optimizer.nesterov ? Momentum::nesterov : Momentum::classic,
-          .weight_decay = optimizer.weight_decay};
+ModelSpec model_spec(const job::TrainOptions& train, std::int64_t classes, std::int64_t columns) {
+  ModelSpec spec{.name = std::string(job::to_text(train.model)), .classes = classes, .seed = train.seed};
+  spec.image_size = train.image.size;
+  if (train.file) spec.file = *train.file;
+  spec.heads = train.heads;
+  spec.drop = train.stochastic_depth;
+  spec.gpt = {train.gpt.layers, train.gpt.heads, train.gpt.width, train.gpt.length};
+  spec.mlp.push_back(columns);
+  for (double width : train.mlp.hidden) spec.mlp.push_back(static_cast<std::int64_t>(width));
+  return spec;
 }
 
-RatePlan::RatePlan(const job::TrainOptions& train, std::int64_t total_steps)
-    : schedule_(train.schedule),
-      optimizer_(train.optimizer),
-      one_cycle_{
-          .peak_lr = train.optimizer.lr,
-          .total_steps = std::max<std::int64_t>(1, total_steps),
-          .warmup = train.schedule.warmup,
-          .start_divisor = train.schedule.start_divisor,
-          .end_divisor = train.schedule.end_divisor,
-          .annealing = train.schedule.anneal == job::Anneal::linear ? Annealing::linear : Annealing::cosine,
-          .momentum_low = train.schedule.momentum_low,
-          .momentum_high = train.schedule.momentum_high} {}
+std::unique_ptr<Optimizer> make_optimizer(const NamedTensors& parameters,
+                                          const job::OptimizerOptions& options) {
+  const Vectors vectors = options.spare_vectors ? Vectors::spared : Vectors::alike;
+  const AdaptiveOptions adaptive{.beta2 = options.beta2,
+                                 .epsilon = options.epsilon,
+                                 .weight_decay = options.weight_decay,
+                                 .vectors = vectors};
+  switch (options.kind) {
+    case job::OptimizerKind::adamw:
+      return std::make_unique<AdamW>(parameters, adaptive);
+    case job::OptimizerKind::lamb:
+      return std::make_unique<Lamb>(parameters, adaptive);
+    case job::OptimizerKind::lars:
+      return std::make_unique<Lars>(parameters, LarsOptions{options.trust, options.weight_decay, vectors});
+    case job::OptimizerKind::sgd:
+      break;
+  }
+  return std::make_unique<Sgd>(parameters,
+                               SgdOptions{.kind = options.nesterov ? Momentum::nesterov : Momentum::classic,
+                                          .weight_decay = options.weight_decay,
+                                          .vectors = vectors});
+}
 
-Rates RatePlan::at(std::int64_t index) const {
-  if (schedule_.kind == job::ScheduleKind::constant) return {optimizer_.lr, optimizer_.momentum};
-  Rates rates = one_cycle_.at(std::clamp<std::int64_t>(index, 0, one_cycle_.total_steps - 1));
-  if (!schedule_.cycle_momentum) rates.momentum = optimizer_.momentum;
-  return rates;
+DataParallelOptions parallel_options(const job::TrainOptions& train, const Model& model) {
+  DataParallelOptions options{.gradients = Gradients::bucketed};
+  if (train.find_unused_parameters || model.leaves_out()) options.unused = Unused::search;
+  if (train.sync_batch_norm) options.statistics = Statistics::of_all_ranks;
+  if (train.compress_gradients == job::GradientCompression::fp16) options.compression = Compression::float16;
+  if (train.compress_gradients == job::GradientCompression::bf16) options.compression = Compression::bfloat16;
+  options.bucket = train.bucket;
+  options.first_bucket = std::min(options.first_bucket, train.bucket);
+  return options;
+}
+
+std::vector<std::string> without_effect(const job::TrainOptions& train, WorldSize world_size) {
+  std::vector<std::string> lines;
+  const bool compresses = train.compress_gradients != job::GradientCompression::none;
+  if (world_size.value == 1 && compresses)
+    lines.emplace_back("train.compress_gradients: changes nothing: there is one rank");
+  if (world_size.value == 1 && train.sync_batch_norm)
+    lines.emplace_back("train.sync_batch_norm: changes nothing: there is one rank");
+  if (train.tf32) lines.emplace_back("train.tf32: changes nothing: there is no GPU");
+  return lines;
 }
 
 }  // namespace stoker::torch

@@ -1,19 +1,26 @@
-// From the job's words to what the trainer is made of. No libtorch tensors. Pure functions.
+// From the job's words to what the trainer is made of. Pure functions.
 #pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "job/job.h"
+#include "torch/data_parallel.h"
 #include "torch/models/model.h"
-#include "torch/optim/schedule.h"
-#include "torch/optim/sgd.h"
+#include "torch/optim/optimizer.h"
 #include "torch/process_group.h"
 #include "torch/trainer/environment.h"
 
 namespace stoker::torch {
 
 Rendezvous rendezvous(const RankEnvironment& environment, const job::Timeouts& timeouts);
+/// With the job's choice of how ranks talk. REQUIRES: job.train.
+Rendezvous rendezvous(const RankEnvironment& environment, const job::Job& job);
 
 /// The dataset of that name, as `data:` of the job and the rank's environment say.
 Result<data::Dataset> open_dataset(const job::Job& job, const RankEnvironment& environment,
@@ -36,20 +43,20 @@ struct NamedDataset {
 };
 Result<std::int64_t> class_count(const job::TrainOptions& train, const std::vector<NamedDataset>& datasets);
 
-ModelSpec model_spec(const job::TrainOptions& train, std::int64_t classes);
-SgdOptions sgd_options(const job::OptimizerOptions& optimizer);
+/// How many numbers a sample has for the model `mlp`: as many as train.mlp.columns, else as the first array.
+/// 0 for other models.
+Result<std::int64_t> column_count(const job::TrainOptions& train, const data::Dataset& dataset);
 
-/// The rates of every step of a training.
-class RatePlan {
- public:
-  RatePlan(const job::TrainOptions& train, std::int64_t total_steps);
-  /// For optimizer step `index`, from 0; what lies behind the plan's end uses its last step's.
-  Rates at(std::int64_t index) const;
+/// `columns` as column_count says.
+ModelSpec model_spec(const job::TrainOptions& train, std::int64_t classes, std::int64_t columns);
+/// Shares the parameters with the model.
+std::unique_ptr<Optimizer> make_optimizer(const NamedTensors& parameters,
+                                          const job::OptimizerOptions& options);
 
- private:
-  job::ScheduleOptions schedule_;
-  job::OptimizerOptions optimizer_;
-  OneCycle one_cycle_;
-};
+/// How gradients of that model are exchanged.
+DataParallelOptions parallel_options(const job::TrainOptions& train, const Model& model);
+
+/// What `train` asks for that makes no difference here, in one line each.
+std::vector<std::string> without_effect(const job::TrainOptions& train, WorldSize world_size);
 
 }  // namespace stoker::torch

@@ -4,15 +4,16 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
-#include <ATen/Parallel.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/zeros.h>
 
 #include "base/stopwatch.h"
+#include "torch/communication/advice.h"
 #include "torch/data_parallel.h"
-#include "torch/loss/accuracy.h"
-#include "torch/trainer/batch_tensors_internal.h"
+#include "torch/trainer/learn/learner.h"
+#include "torch/trainer/learn/numerics.h"
+#include "torch/trainer/learn/rate_plan.h"
 #include "torch/trainer/progress_line.h"
 #include "torch/trainer/recorder.h"
 #include "torch/trainer/saving.h"
@@ -29,6 +30,18 @@ namespace {
 // that every forward pass takes from rank 0, so all ranks agree on the step without a collective of their
 // own.
 enum Order : std::int64_t { kSave = 1, kStop = 2 };
+
+std::string differences_text(const std::vector<std::string>& differences) {
+  std::string text = "not as it was saved:";
+  for (const std::string& one : differences) text += (text.back() == ':' ? " " : ", ") + one;
+  return text;
+}
+
+// What a person calls a sample.
+std::string_view unit_of(Input input) {
+  if (input == Input::tokens) return "sequences";
+  return input == Input::numbers ? "rows" : "img";
+}
 
 }  // namespace
 
@@ -52,19 +65,22 @@ class Training::Loop {
   Status build_model();
   Status restore_from_checkpoint();
   Result<EpochEnd> run_epoch();
-  Status run_step(data::Batch& batch, StepRow& row);
-  Status learn(data::Batch& batch, StepRow& row);
+  Status run_step(data::Batch& first, StepRow& row);
+  void say_what_holds();
   Result<EpochEnd> end_epoch();
   Result<EpochEnd> validate_and_record();
-  std::int64_t orders_for_next_step() const;
+  std::int64_t orders_for_next_step();
   Status save();
   Status tell_of_published();
   Result<EpochSums> summed() const;
   void report_progress(const StepRow& row);
+  void advise_on_exchanges();
   Result<Ending> finish(EpochEnd end);
-  std::int64_t total_steps() const {
-    return static_cast<std::int64_t>(train_.epochs * loader_->batches_per_epoch());
+  std::int64_t steps_of(std::uint64_t batches) const {
+    return static_cast<std::int64_t>((batches + train_.accumulate - 1) / train_.accumulate);
   }
+  Rates first_rates() const { return RatePlan(train_, {}).at(0); }
+  std::int64_t steps_per_epoch() const { return steps_of(loader_->batches_per_epoch()); }
 
   const job::Job job_;
   const job::TrainOptions& train_;
@@ -77,7 +93,8 @@ class Training::Loop {
   std::optional<data::Dataset> validation_data_;
   std::unique_ptr<ProcessGroup> group_;
   std::unique_ptr<Model> model_;
-  std::optional<Sgd> sgd_;
+  BatchForm form_;
+  std::optional<Learner> learner_;
   std::unique_ptr<DataParallel> parallel_;
   std::unique_ptr<data::Loader> loader_;
   std::optional<RatePlan> rates_;
@@ -89,18 +106,22 @@ class Training::Loop {
   Stopwatch since_save_;
   Stretch stretch_;
   double trained_s_ = 0;  ///< in steps of this attempt
+  double waited_s_ = 0;   ///< of that for other ranks
   std::int64_t steps_here_ = 0;
 };
 
 Status Training::Loop::prepare() {
-  at::set_num_threads(static_cast<int>(std::max<std::uint32_t>(1, train_.threads)));
+  set_up_numerics(train_);
   OK_OR_RETURN(recorder, Recorder::open(environment_, job_.record));
   recorder_ = std::move(recorder);
   RETURN_IF_ERROR(open_data());
-  OK_OR_RETURN(saving, Saving::open(job_, environment_));
+  OK_OR_RETURN(saving, Saving::open(saving_options(job_), environment_));
   saving_ = std::move(saving);
   RETURN_IF_ERROR(caught(Code::internal, "model", [&] { return build_model(); }));
   RETURN_IF_ERROR(caught(Code::internal, "checkpoint", [&] { return restore_from_checkpoint(); }));
+  // Without the memory the first save takes it; then it only lasts longer.
+  const Status reserved = saving_.reserve(model_->state(), learner_->state());
+  if (!reserved.ok()) voice_.warn(reserved.to_string());
 
   // The loader's threads decode the first batches while the ranks meet.
   std::optional<data::OrderState> resume;
@@ -109,16 +130,34 @@ Status Training::Loop::prepare() {
                data::Loader::open(training_data_->source(), training_loader(train_, environment_), resume));
   loader_ = std::move(loader);
   if (!resume) place_.data = loader_->state();
-  rates_.emplace(train_, total_steps());
+  if (loader_->batches_per_epoch() == 0) {
+    return invalid("train.drop_last: no batch is full (train.batch: {})", train_.batch);
+  }
+  rates_.emplace(train_, PlanFacts{steps_per_epoch(), environment_.world_size});
+  say_what_holds();
 
-  OK_OR_RETURN(group, ProcessGroup::connect(rendezvous(environment_, job_.timeouts)));
+  Rendezvous meeting = rendezvous(environment_, job_);
+  meeting.trace = recorder_.trace();
+  meeting.on_late = [this](std::string_view text) { voice_.warn(text); };
+  OK_OR_RETURN(group, ProcessGroup::connect(meeting));
   group_ = std::move(group);
   NamedTensors buffers = model_->state().buffers;
   buffers.push_back({"orders", orders_});
   OK_OR_RETURN(parallel, DataParallel::wrap(*group_, model_->state().parameters, std::move(buffers),
-                                            {.gradients = Gradients::bucketed}));
+                                            parallel_options(train_, *model_)));
   parallel_ = std::move(parallel);
   return {};
+}
+
+void Training::Loop::say_what_holds() {
+  if (!is_first()) return;
+  if (const std::string scaling = rates_->scaling_text(); !scaling.empty()) voice_.say(scaling);
+  if (train_.accumulate > 1) {
+    const auto world = static_cast<std::uint64_t>(environment_.world_size.value);
+    voice_.say(format("{} samples a step: {} batches of {} on {} ranks (train.accumulate)",
+                      world * train_.accumulate * train_.batch, train_.accumulate, train_.batch, world));
+  }
+  for (const std::string& line : without_effect(train_, environment_.world_size)) voice_.say(line);
 }
 
 Status Training::Loop::open_data() {
@@ -135,10 +174,11 @@ Status Training::Loop::build_model() {
   std::vector<NamedDataset> datasets{{train_.training_data, &*training_data_}};
   if (validation_data_) datasets.push_back({*train_.validation_data, &*validation_data_});
   OK_OR_RETURN(classes, class_count(train_, datasets));
-  OK_OR_RETURN(model, make_model(model_spec(train_, classes)));
+  OK_OR_RETURN(columns, column_count(train_, *training_data_));
+  OK_OR_RETURN(model, make_model(model_spec(train_, classes, columns)));
   const std::uint64_t world = static_cast<std::uint64_t>(environment_.world_size.value);
   const std::uint64_t share = (training_data_->samples() + world - 1) / world;
-  if (share % train_.batch == 1 && model->last_stage_size(train_.image.size) == 1) {
+  if (!train_.drop_last && share % train_.batch == 1 && model->last_stage_size(train_.image.size) == 1) {
     return invalid(
                "train.batch: {} leaves one image for the last step of an epoch ({} of {} samples per rank), "
                "which "
@@ -147,21 +187,27 @@ Status Training::Loop::build_model() {
         .cure("train.batch: {}", train_.batch > 2 ? train_.batch - 1 : train_.batch + 1);
   }
   model_ = std::move(model);
-  sgd_.emplace(model_->state().parameters, sgd_options(train_.optimizer));
+  form_ = {.input = model_->input(), .columns = train_.mlp.columns.size(), .vocabulary = classes};
+  learner_.emplace(train_, environment_.rank, *model_, form_);
+  // What a step may leave out has no state before its first use: then all of it is made now, so that each
+  // checkpoint holds the same.
+  const bool may_skip = train_.precision == job::Precision::fp16;  // whole steps, the first one too
+  if (model_->leaves_out() || train_.find_unused_parameters || may_skip) learner_->make_state(first_rates());
   orders_ = at::zeros({1}, at::kLong);
   return {};
 }
 
 Status Training::Loop::restore_from_checkpoint() {
   if (environment_.resume.empty()) return {};
-  const bool has_momentum = RatePlan(train_, 1).at(0).momentum != 0;
-  if (has_momentum) sgd_->make_buffers();
-  OK_OR_RETURN(place, restore(environment_.resume, environment_, *model_, *sgd_));
-  place_ = place;
+  learner_->make_state(first_rates());
+  OK_OR_RETURN(restored, restore(environment_.resume, environment_, model_->state(), learner_->state(),
+                                 saving_options(job_).hyper_parameters));
+  place_ = restored.place;
   saving_.resumed_from(place_.step);
   if (!is_first()) place_.sums = {};
   voice_.say(
       format("resumed from {}: epoch {}, step {}", environment_.resume, place_.data.epoch + 1, place_.step));
+  if (is_first() && !restored.differences.empty()) voice_.say(differences_text(restored.differences));
   return recorder_.resumed(
       {place_.step.value, static_cast<std::int64_t>(place_.data.epoch), environment_.resume});
 }
@@ -200,6 +246,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     RETURN_IF_ERROR(tell_of_published());
     row.step_s = whole.seconds();
     stop_.saw_step(row.step_s);
+    group_->saw_step(row.step_s);
     RETURN_IF_ERROR(recorder_.step(row));
     report_progress(row);
     if ((orders & kStop) != 0) return EpochEnd::stopped;
@@ -208,59 +255,44 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
   }
 }
 
-Status Training::Loop::run_step(data::Batch& batch, StepRow& row) {
-  row.samples = batch.count();
+Status Training::Loop::run_step(data::Batch& first, StepRow& row) {
   if (is_first()) orders_.mutable_data_ptr<std::int64_t>()[0] = orders_for_next_step();
-  RETURN_IF_ERROR(learn(batch, row));
-  place_.step = Step(row.step);
-  place_.data = batch.after();
-  return recorder_.receipt(row, batch.samples());
-}
-
-// Forward, backward, optimizer: with their times, of which waiting for other ranks is taken out.
-Status Training::Loop::learn(data::Batch& batch, StepRow& row) {
-  const BatchTensors tensors(batch, train_.image.size);
-  Stopwatch watch;
-  double waited_s = parallel_->waited_s();
-  recorder_.enter(Phase::forward);
-  OK_OR_RETURN(logits, parallel_->forward([&] { return model_->forward(tensors.images); }));
-  at::Tensor loss;
-  RETURN_IF_ERROR(
-      caught(Code::internal, "loss", [&] { loss = at::cross_entropy_loss(logits, tensors.labels); }));
-  row.communication_s = parallel_->waited_s() - waited_s;
-  row.forward_s = watch.lap() - row.communication_s;
-
-  waited_s = parallel_->waited_s();
-  recorder_.enter(Phase::backward);
-  RETURN_IF_ERROR(parallel_->backward(loss));
-  const double waited_for_gradients_s = parallel_->waited_s() - waited_s;
-  row.communication_s += waited_for_gradients_s;
-  row.backward_s = watch.lap() - waited_for_gradients_s;
-
+  const std::uint64_t left = loader_->batches_left() + 1;
+  const auto passes = static_cast<std::int64_t>(std::min<std::uint64_t>(train_.accumulate, left));
+  std::vector<std::uint64_t> samples;
+  std::optional<data::Batch> later;
+  for (std::int64_t i = 0; i < passes; ++i) {
+    if (i > 0) {
+      const Stopwatch wait;
+      recorder_.enter(Phase::data);
+      OK_OR_RETURN(next, next_batch(*loader_, job_.timeouts.data));
+      if (!next) return internal("the epoch ended in the middle of a step");
+      later = std::move(next);
+      row.data_s += wait.seconds();
+    }
+    data::Batch& batch = later ? *later : first;
+    RETURN_IF_ERROR(learner_->pass(*parallel_, recorder_, batch, {i, passes}, row));
+    samples.insert(samples.end(), batch.samples().begin(), batch.samples().end());
+    place_.data = batch.after();
+  }
   recorder_.enter(Phase::optimizer);
-  const Rates rates = rates_->at(row.step - 1);
-  row.lr = rates.lr;
-  return caught(Code::internal, "optimizer", [&] {
-    sgd_->step(rates);
-    parallel_->zero_grad();
-    row.optimizer_s = watch.lap();
-    const double samples = static_cast<double>(row.samples);
-    const Correct correct = count_correct(scores_of(logits.contiguous()), batch.labels(), logits.size(1));
-    row.loss = loss.item<double>();
-    row.top1 = static_cast<double>(correct.top1) / samples;
-    row.top5 = static_cast<double>(correct.top5) / samples;
-    own_sums_.loss += row.loss * samples;
-    own_sums_.top1 += static_cast<double>(correct.top1);
-    own_sums_.samples += samples;
-  });
+  RETURN_IF_ERROR(learner_->update(*parallel_, rates_->at(row.step - 1), row));
+  if (const auto news = learner_->news(); news && is_first()) voice_.say(*news);
+  place_.step = Step(row.step);
+  const auto count = static_cast<double>(row.samples);
+  own_sums_.loss += row.loss * count;
+  own_sums_.top1 += row.top1 * count;
+  own_sums_.samples += count;
+  return recorder_.receipt(row, samples);
 }
 
-std::int64_t Training::Loop::orders_for_next_step() const {
+std::int64_t Training::Loop::orders_for_next_step() {
   std::int64_t orders = 0;
   const job::Every& every = job_.checkpoint.every;
   const auto step = static_cast<std::uint64_t>(place_.step.value) + 1;
   if (every.steps > 0 && step % every.steps == 0) orders |= kSave;
   if (every.time > Duration::zero() && since_save_.seconds() >= Seconds(every.time).count()) orders |= kSave;
+  if (saving_.is_due(since_save_.seconds(), RealClock().wall())) orders |= kSave;
   if (stop_.is_due(RealClock().wall())) orders |= kStop;
   return orders;
 }
@@ -279,8 +311,8 @@ Status Training::Loop::save() {
   Place place = place_;
   OK_OR_RETURN(sums, summed());
   place.sums = sums;
-  const Status saved =
-      caught(Code::internal, "checkpoint", [&] { return saving_.save(*model_, *sgd_, place); });
+  const Status saved = caught(Code::internal, "checkpoint",
+                              [&] { return saving_.save(model_->state(), learner_->state(), place); });
   since_save_ = {};
   if (!saved.ok()) voice_.warn(format("rank {}: checkpoint: {}", environment_.rank, saved.to_string()));
   return {};
@@ -288,7 +320,11 @@ Status Training::Loop::save() {
 
 Status Training::Loop::tell_of_published() {
   const auto times = saving_.published();
+  if (const auto news = saving_.news(); news && is_first()) voice_.say(*news);
   if (!times) return {};
+  if (const auto problem = saving_.local_problem())
+    voice_.warn(format("rank {}: checkpoint.local: {}; straight to {}", environment_.rank, *problem,
+                       printable(saving_.folder().string())));
   stop_.saw_write(times->stall_s + times->write_s + times->commit_s);
   return recorder_.saved({times->step.value, static_cast<std::int64_t>(place_.data.epoch),
                           saving_.folder() / format("step-{}", times->step),
@@ -307,7 +343,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::end_epoch() {
   const std::uint64_t ended = place_.data.epoch + 1;
   place_.data = loader_->state();
   const std::uint64_t every = job_.checkpoint.every.epochs;
-  if (every > 0 && ended % every == 0) RETURN_IF_ERROR(save());
+  if ((every > 0 && ended % every == 0) || saving_.wants(place_.step)) RETURN_IF_ERROR(save());
   return EpochEnd::complete;
 }
 
@@ -336,12 +372,14 @@ Result<Training::Loop::EpochEnd> Training::Loop::validate_and_record() {
     recorder_.at(row.epoch, row.step);
     recorder_.enter(Phase::validate);
     RETURN_IF_ERROR(parallel_->take_buffers());
+    const auto lent = learner_->lend_validated();
     OK_OR_RETURN(scores, validate(*group_, *model_, *validation_data_,
-                                  {validation_loader(train_, environment_), train_.image.size,
+                                  {validation_loader(train_, environment_), form_, train_.precision,
                                    job_.timeouts.data, [this] { return stop_.is_due(RealClock().wall()); }}));
     if (scores.interrupted) return EpochEnd::stopped;
     row.validation_s = watch.seconds();
     row.seconds += row.validation_s;
+    saving_.saw_validation(place_.step, {scores.loss, scores.top1, scores.top5});
     facts.validated = true;
     row.val_loss = facts.val_loss = scores.loss;
     row.val_top1 = facts.val_top1 = scores.top1;
@@ -354,6 +392,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::validate_and_record() {
 
 void Training::Loop::report_progress(const StepRow& row) {
   trained_s_ += row.step_s;
+  waited_s_ += row.communication_s;
   steps_here_ += 1;
   if (!is_first() || train_.print_every == 0) return;
   stretch_.samples += row.samples;
@@ -362,10 +401,10 @@ void Training::Loop::report_progress(const StepRow& row) {
   stretch_.seconds += row.step_s;
   stretch_.data_s += row.data_s;
   stretch_.communication_s += row.communication_s;
-  const auto per_epoch = static_cast<std::int64_t>(loader_->batches_per_epoch());
-  const std::int64_t in_epoch = per_epoch - static_cast<std::int64_t>(loader_->batches_left());
+  const std::int64_t per_epoch = steps_per_epoch();
+  const std::int64_t in_epoch = steps_of(loader_->batches_per_epoch() - loader_->batches_left());
   if (in_epoch % train_.print_every != 0 && in_epoch != per_epoch) return;
-  std::int64_t last = total_steps();
+  std::int64_t last = train_.epochs * per_epoch;
   if (train_.steps) last = std::min(last, static_cast<std::int64_t>(*train_.steps));
   const double per_step_s = trained_s_ / static_cast<double>(steps_here_);
   voice_.progress(progress_line(
@@ -374,9 +413,24 @@ void Training::Loop::report_progress(const StepRow& row) {
        .step = in_epoch,
        .steps = per_epoch,
        .world_size = environment_.world_size.value,
+       .unit = unit_of(form_.input),
        .seconds_left = per_step_s * static_cast<double>(std::max<std::int64_t>(0, last - row.step)),
        .stretch = stretch_}));
   stretch_ = {};
+}
+
+// Said once, at the end; a rank that leaves before is somebody else's word.
+void Training::Loop::advise_on_exchanges() {
+  constexpr std::int64_t kLeastSteps = 50;  // the first ones are not like the others
+  if (environment_.world_size.value == 1 || steps_here_ < kLeastSteps) return;
+  const auto steps = static_cast<double>(steps_here_);
+  const auto told = group_->gather(facts_text({trained_s_ / steps, waited_s_ / steps}));
+  if (!told.ok() || !is_first()) return;
+  std::vector<ExchangeFacts> ranks;
+  for (const std::string& text : *told) ranks.push_back(parse_facts(text));
+  const bool is_compressed = train_.compress_gradients != job::GradientCompression::none;
+  const std::string advice = advise(ranks, {parallel_->bucket_bytes(), is_compressed});
+  if (!advice.empty()) voice_.say(advice);
 }
 
 Result<Ending> Training::Loop::finish(EpochEnd end) {
@@ -384,6 +438,9 @@ Result<Ending> Training::Loop::finish(EpochEnd end) {
   recorder_.enter(Phase::checkpoint);
   RETURN_IF_ERROR(saving_.finish());
   RETURN_IF_ERROR(tell_of_published());
+  if (end != EpochEnd::stopped) advise_on_exchanges();
+  if (const Status traced = recorder_.finish_trace(); !traced.ok())
+    voice_.warn(format("rank {}: record.trace: {}", environment_.rank, traced.to_string()));
   recorder_.enter(Phase::done);
   if (end != EpochEnd::stopped) return Ending::finished;
   if (is_first()) {
@@ -397,7 +454,11 @@ Training::~Training() = default;
 
 Result<std::unique_ptr<Training>> Training::prepare(const job::Job& job, const RankEnvironment& environment,
                                                     const StopSignals& signals, Voice& voice) {
-  auto loop = std::make_unique<Loop>(job, environment, signals, voice);
+  OK_OR_RETURN(resume, step_to_resume(saving_options(job), environment));
+  if (environment.rank.value == 0 && !resume.told.empty()) voice.say(resume.told);
+  RankEnvironment here = environment;
+  here.resume = resume.folder;
+  auto loop = std::make_unique<Loop>(job, here, signals, voice);
   RETURN_IF_ERROR(loop->prepare());
   return std::unique_ptr<Training>(new Training(std::move(loop)));
 }

@@ -20,7 +20,7 @@ class Voice {
   virtual void progress(std::string_view line) = 0;
   /// Something to keep.
   virtual void say(std::string_view line) = 0;
-  /// Something is wrong, and training goes on.
+  /// Something is wrong, and training goes on. Any thread.
   virtual void warn(std::string_view line) = 0;
 };
 

@@ -5,7 +5,7 @@
 
 #include "torch/edge.h"
 #include "torch/loss/accuracy.h"
-#include "torch/trainer/batch_tensors_internal.h"
+#include "torch/trainer/learn/numerics.h"
 #include "torch/trainer/setup.h"
 
 namespace stoker::torch {
@@ -14,16 +14,24 @@ namespace {
 
 enum Sum { kLoss, kTop1, kTop5, kSamples, kInterrupted, kSums };
 
-Status add_batch(Model& model, data::Batch& batch, std::uint32_t size, double* sums) {
-  return caught(Code::internal, "validation", [&] {
-    const BatchTensors tensors(batch, size);
-    const at::Tensor logits = model.forward(tensors.images).contiguous();
-    const at::Tensor loss = at::cross_entropy_loss(logits, tensors.labels, {}, at::Reduction::Sum);
-    const Correct correct = count_correct(scores_of(logits), batch.labels(), logits.size(1));
-    sums[kLoss] += loss.item<double>();
-    sums[kTop1] += static_cast<double>(correct.top1);
-    sums[kTop5] += static_cast<double>(correct.top5);
+at::Tensor logits_of(Model& model, const at::Tensor& input, job::Precision precision) {
+  const Autocast autocast(precision);
+  return model.forward(input);
+}
+
+Status add_batch(Model& model, data::Batch& batch, const ValidationOptions& options, double* sums) {
+  return caught(Code::internal, "validation", [&]() -> Status {
+    OK_OR_RETURN(tensors, tensors_of(batch, options.form));
+    const at::Tensor rows = rows_of(logits_of(model, tensors.input, options.precision));
+    const at::Tensor loss = at::cross_entropy_loss(rows, tensors.labels, {}, at::Reduction::Sum);
+    const Correct correct = count_correct(scores_of(rows), labels_of(tensors.labels), rows.size(1));
+    // A sequence is one sample, of as many parts as it has tokens.
+    const double parts = static_cast<double>(rows.size(0)) / batch.count();
+    sums[kLoss] += loss.item<double>() / parts;
+    sums[kTop1] += static_cast<double>(correct.top1) / parts;
+    sums[kTop5] += static_cast<double>(correct.top5) / parts;
     sums[kSamples] += batch.count();
+    return {};
   });
 }
 
@@ -41,7 +49,7 @@ Status add_all(Model& model, const data::Dataset& dataset, const ValidationOptio
       return std::move(batch).error();
     }
     if (!*batch) return {};
-    RETURN_IF_ERROR(add_batch(model, **batch, options.image_size, sums));
+    RETURN_IF_ERROR(add_batch(model, **batch, options, sums));
   }
 }
 

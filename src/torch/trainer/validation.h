@@ -7,8 +7,10 @@
 #include "base/time.h"
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "job/job.h"
 #include "torch/models/model.h"
 #include "torch/process_group.h"
+#include "torch/trainer/learn/batch_tensors.h"
 
 namespace stoker::torch {
 
@@ -21,7 +23,8 @@ struct Scores {
 
 struct ValidationOptions {
   data::LoaderOptions loader;
-  std::uint32_t image_size = 0;            ///< samples are image_size x image_size
+  BatchForm form;
+  job::Precision precision = job::Precision::fp32;
   Duration patience{0};                    ///< how long a batch may take to come
   std::function<bool()> should_interrupt;  ///< asked between batches
 };

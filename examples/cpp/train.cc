@@ -1,0 +1,56 @@
+// A network of one's own, trained data parallel: train DATASET EPOCHS
+#include <cstdio>
+#include <cstdlib>
+#include <stoker/torch/optim/sgd.h>
+#include <stoker/torch/session.h>
+
+#include <ATen/Context.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/relu.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+using namespace stoker::torch;
+
+struct Net : torch::nn::Module {
+  torch::nn::Conv2d conv{
+      register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 16, 5).stride(2)))};
+  torch::nn::Linear linear{register_module("linear", torch::nn::Linear(16 * 14 * 14, 10))};
+  at::Tensor forward(const at::Tensor& x) { return linear(at::relu(conv(x)).flatten(1)); }
+};
+
+stoker::Result<int> train(const char* folder, std::uint64_t epochs) {
+  OK_OR_RETURN(session, Session::open({.name = "net", .checkpoints = "checkpoints", .save_every = 20}));
+  OK_OR_RETURN(dataset, stoker::data::Dataset::open(folder, "train"));
+  at::manual_seed(1);
+  Net net;
+  const Rates rates{.lr = 0.02, .momentum = 0.9};
+  const ModelState model = model_state(net);
+  Sgd sgd(model.parameters, {.kind = Momentum::nesterov});
+  OK_OR_RETURN(parallel, session->begin(model, &sgd, rates));
+  OK_OR_RETURN(recipe, stoker::data::recipe("cifar-train"));
+  OK_OR_RETURN(loader, session->load(dataset, {.seed = 1, .batch = 20, .transform = {.operations = recipe}}));
+  while (loader->state().epoch < epochs) {
+    OK_OR_RETURN(batch, loader->next(stoker::Deadline::after(std::chrono::minutes(5))));
+    if (!batch) continue;  // the epoch is over
+    parallel->zero_grad();
+    OK_OR_RETURN(logits, parallel->forward([&] { return net.forward(image_tensor(*batch)); }));
+    const at::Tensor loss = at::cross_entropy_loss(logits, label_tensor(*batch));
+    RETURN_IF_ERROR(parallel->backward(loss));
+    sgd.step(rates);
+    OK_OR_RETURN(goes_on, session->stepped(*batch, {.loss = loss.item<double>(), .lr = rates.lr}));
+    if (session->rank().value == 0)
+      std::printf("step %ld loss %.3f\n", session->steps(), loss.item<double>());
+    if (!goes_on) break;
+  }
+  RETURN_IF_ERROR(session->finish());
+  return session->exit_code();
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const auto code = train(argv[1], std::strtoull(argv[2], nullptr, 10));
+  if (!code.ok()) std::fprintf(stderr, "%s\n", code.status().to_string().c_str());
+  std::fflush(stdout);
+  std::_Exit(code.ok() ? *code : 1);  // libtorch's static destructors take up to a second
+}

@@ -1,0 +1,56 @@
+#include "torch/trainer/batch_search.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::torch {
+namespace {
+
+constexpr BatchLimits kRoomy{.memory = {8'000'000'000}, .ranks = 2, .samples = 100'000};
+
+BatchTrial worked(std::uint32_t batch, double samples_per_s, std::uint64_t megabytes) {
+  return {.batch = batch,
+          .step_s = batch / samples_per_s,
+          .samples_per_s = samples_per_s,
+          .memory = {megabytes * 1'000'000},
+          .failed = ""};
+}
+
+TEST(BatchSearch, begins_with_two_and_doubles) {
+  EXPECT_EQ(judge_batches({}, kRoomy).next, 2u);
+  const std::vector<BatchTrial> one{worked(2, 10, 300)};
+  EXPECT_EQ(judge_batches(one, kRoomy).next, 4u);
+}
+
+TEST(BatchSearch, tries_none_that_cannot_fit_by_what_the_others_took) {
+  // 100 MB a sample on top of 1 GB: 64 would take 7.4 GB, 128 take 13.8.
+  const std::vector<BatchTrial> trials{worked(16, 10, 2600), worked(32, 20, 4200), worked(64, 40, 7400)};
+  const BatchVerdict verdict = judge_batches(trials, kRoomy);
+  EXPECT_FALSE(verdict.next);
+  EXPECT_EQ(verdict.why, "128: would take about 13.8 GB of the 8.00 GB that one of 2 ranks has here");
+  EXPECT_EQ(verdict.fastest, 64u);
+  EXPECT_EQ(verdict.fits, 70u);
+}
+
+TEST(BatchSearch, ends_where_larger_ones_are_no_faster_and_takes_the_least_that_is_as_fast) {
+  const std::vector<BatchTrial> trials{worked(2, 50, 300), worked(4, 97, 310), worked(8, 100, 320),
+                                       worked(16, 101, 340), worked(32, 99, 380)};
+  EXPECT_EQ(judge_batches(std::span(trials).first(4), kRoomy).next, 32u);
+  const BatchVerdict verdict = judge_batches(trials, kRoomy);
+  EXPECT_EQ(verdict.why, "64: the last two were no faster");
+  EXPECT_EQ(verdict.fastest, 4u);
+}
+
+TEST(BatchSearch, ends_with_the_data_or_a_failure) {
+  const std::vector<BatchTrial> two{worked(2, 10, 300), worked(4, 20, 310)};
+  EXPECT_EQ(judge_batches(two, {.samples = 7}).why, "8: a rank has only 7 samples of the training data");
+  std::vector<BatchTrial> failed = two;
+  failed.push_back({.batch = 8, .failed = "killed by signal 9 (SIGKILL)"});
+  const BatchVerdict verdict = judge_batches(failed, kRoomy);
+  EXPECT_FALSE(verdict.next);
+  EXPECT_EQ(verdict.why, "8: killed by signal 9 (SIGKILL)");
+  EXPECT_EQ(verdict.fastest, 4u);
+  EXPECT_EQ(judge_batches(std::span(failed).last(1), kRoomy).fastest, 0u);
+}
+
+}  // namespace
+}  // namespace stoker::torch

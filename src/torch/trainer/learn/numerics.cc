@@ -1,0 +1,32 @@
+#include "torch/trainer/learn/numerics.h"
+
+#include <algorithm>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
+
+namespace stoker::torch {
+
+void set_up_numerics(const job::TrainOptions& train) {
+  at::set_num_threads(static_cast<int>(std::max<std::uint32_t>(1, train.threads)));
+  at::globalContext().setDeterministicAlgorithms(train.deterministic, /*warn_only=*/false);
+  at::globalContext().setAllowTF32CuBLAS(train.tf32);
+  at::globalContext().setAllowTF32CuDNN(train.tf32);
+}
+
+Autocast::Autocast(job::Precision precision) : is_on_(precision != job::Precision::fp32) {
+  if (!is_on_) return;
+  at::autocast::set_autocast_dtype(at::kCPU, precision == job::Precision::bf16 ? at::kBFloat16 : at::kHalf);
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  at::autocast::increment_nesting();
+}
+
+// Weights that were converted for one pass must not be used in the next one.
+Autocast::~Autocast() {
+  if (!is_on_) return;
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+}
+
+}  // namespace stoker::torch

@@ -1,0 +1,227 @@
+"""What the trainer can be told to do beside plain SGD on images: optimizers, schedules, models, switches."""
+
+import itertools
+import json
+import math
+import re
+import struct
+from array import array
+from pathlib import Path
+
+import packing
+import pytest
+import trained
+from conftest import REPOSITORY
+from safetensors_files import tensors_of
+from torch_ranks import rows
+
+# 80 images on two ranks in batches of 8: five batches an epoch, which two by two make three steps.
+RECIPE = (
+    "accumulate: 2, stochastic_depth: 0.3, label_smoothing: 0.1, mixup: 0.2, cutmix: 1, clip_norm: 1, ema: 0.9, "
+    "schedule: {kind: cosine, warmup: 0.2}"
+)
+
+
+@pytest.fixture
+def dataset(stoker, example_images) -> Path:
+    return trained.small_dataset(stoker, example_images, train=8, test=2)
+
+
+def write_job(folder: Path, dataset: Path, train: str, more: str = "") -> Path:
+    path = folder / "job.yaml"
+    path.write_text(f"name: small\ntrain: {train}\ndata:\n  train: {{source: {dataset}, split: train}}\n{more}")
+    return path
+
+
+def train(stoker, job: Path, *settings: str, world: int = 2, env: dict | None = None) -> tuple[str, list[dict]]:
+    """What rank 0 said, and its figures of every step."""
+    attempt = stoker.folder / f"attempt-{len(list(stoker.folder.glob('attempt-*')))}/1"
+    attempt.mkdir(parents=True)
+    words = [word for text in settings for word in ("--set", text)]
+    out, *_ = trained.train_ranks(
+        stoker, world, "--job", job, *words, env={"STOKER_ATTEMPT_DIR": attempt} | (env or {})
+    )
+    return out, rows(attempt / "metrics-0000.csv")
+
+
+@pytest.mark.parametrize("kind", ["adamw", "lamb", "lars"])
+def test_a_resumed_training_has_the_bits_of_an_undisturbed_one(stoker, dataset, kind):
+    job = write_job(
+        stoker.folder,
+        dataset,
+        f"{{model: cifar-resnet20, epochs: 2, batch: 8, seed: 5, optimizer: {{kind: {kind}, lr: 0.002}}, {RECIPE}}}",
+        "checkpoint: {every: 2 steps, keep: 9}\n",
+    )
+    whole, resumed = stoker.folder / "whole", stoker.folder / "resumed"
+    _, steps = train(stoker, job, env={"STOKER_CHECKPOINT_DIR": whole})
+    assert [row["step"] for row in steps] == [1, 2, 3, 4, 5, 6]
+    assert [row["samples"] for row in steps] == [16, 16, 8] * 2
+    _, later = train(stoker, job, env={"STOKER_CHECKPOINT_DIR": resumed, "STOKER_RESUME": whole / "step-2"})
+    assert [row["step"] for row in later] == [3, 4, 5, 6]  # the first of them is the rest of an epoch
+    assert [row["loss"] for row in later] == [row["loss"] for row in steps[2:]]
+    expected = tensors_of(whole / "step-6")
+    assert any("/ema.layer1.0.conv1.weight" in name for name in expected)
+    assert tensors_of(resumed / "step-6") == expected
+    assert tensors_of(whole / "step-2") != expected
+
+
+def test_rates_and_their_scaling_are_said_and_recorded(stoker, dataset):
+    job = write_job(
+        stoker.folder,
+        dataset,
+        "{model: cifar-resnet20, epochs: 2, batch: 20, accumulate: 2, optimizer: {lr: 0.1, lr_scaling: linear}, "
+        "schedule: {kind: step, drop_at: [1]}, tf32: true}",
+    )
+    out, steps = train(stoker, job)
+    assert "learning rate 0.1 x 2 ranks = 0.2 (train.optimizer.lr_scaling: linear)\n" in out
+    assert "80 samples a step: 2 batches of 20 on 2 ranks (train.accumulate)\n" in out
+    assert "train.tf32: changes nothing: there is no GPU\n" in out
+    assert [row["lr"] for row in steps] == pytest.approx([0.2, 0.02])
+
+
+def test_a_mean_of_weights_is_what_is_validated(stoker, dataset):
+    job = write_job(
+        stoker.folder,
+        dataset,
+        "{model: cifar-resnet20, epochs: 3, batch: 20, optimizer: {lr: 0.5}, schedule: {kind: constant}}",
+        f"  validation: {{source: {dataset}, split: test}}\n",
+    )
+    losses = []
+    for settings in ([], ["train.ema=0"], ["train.ema=0.999999"]):
+        attempt = stoker.folder / f"validated-{len(losses)}/1"
+        attempt.mkdir(parents=True)
+        words = [word for text in settings for word in ("--set", text)]
+        trained.train_ranks(stoker, 1, "--job", job, *words, env={"STOKER_ATTEMPT_DIR": attempt})
+        losses.append([row["val_loss"] for row in rows(attempt / "epochs.csv")])
+    plain, mean_of_last, mean_of_first = losses
+    assert mean_of_last == plain
+    # Weights that hardly move, under statistics that do.
+    assert mean_of_first != plain
+
+
+def test_one_of_several_heads_is_trained_each_step(stoker, dataset):
+    job = write_job(
+        stoker.folder,
+        dataset,
+        "{model: cifar-resnet20, epochs: 1, batch: 8, heads: 3, schedule: {kind: constant}}",
+        "checkpoint: {every: 1 steps, keep: 9}\n",
+    )
+    train(stoker, job, env={"STOKER_CHECKPOINT_DIR": stoker.folder / "saved"})
+    states = [tensors_of(stoker.folder / f"saved/step-{step}") for step in range(1, 6)]
+    trained_heads = set()
+    for before, after in itertools.pairwise(states):
+        moved = {name for name in before if "momentum" not in name and before[name] != after[name]}
+        heads = {name.split("/")[-1].split(".")[1] for name in moved if "/fc." in name}
+        assert len(heads) == 1
+        trained_heads |= heads
+    assert len(trained_heads) > 1
+
+
+@pytest.mark.parametrize("setting", ["train.precision=bf16", "train.channels_last=true", "train.deterministic=true"])
+def test_other_ways_to_compute_come_close_to_the_plain_one(stoker, dataset, setting):
+    job = write_job(stoker.folder, dataset, "{model: cifar-resnet20, epochs: 1, batch: 8, optimizer: {lr: 0.01}}")
+    _, plain = train(stoker, job)
+    _, other = train(stoker, job, setting)
+    assert len(plain) == len(other) == 5
+    first, last = (abs(plain[i]["loss"] - other[i]["loss"]) / plain[i]["loss"] for i in (0, -1))
+    if setting == "train.deterministic=true":
+        assert first == last == 0
+    else:
+        assert first < (0.02 if "bf16" in setting else 1e-4)
+        assert last < 0.1
+    if "bf16" in setting:
+        assert first > 0
+
+
+def test_a_language_model_learns_what_follows_what(stoker):
+    text = array("H", [(7 * i) % 50 for i in range(20_000)])
+    documents = [(f"d{i}.bin", text[i * 5000 : (i + 1) * 5000].tobytes()) for i in range(4)]
+    job = write_job(
+        stoker.folder,
+        packing.indexed_files(stoker, stoker.folder, documents),
+        "{model: gpt, classes: 50, epochs: 2, batch: 8, optimizer: {kind: adamw, lr: 0.01, spare_vectors: true}, "
+        "schedule: {kind: constant}, gpt: {layers: 1, heads: 2, width: 32, length: 64}}",
+    )
+    _, steps = train(stoker, job)
+    assert steps[0]["loss"] == pytest.approx(math.log(50), rel=0.1)
+    assert steps[-1]["loss"] < 0.5
+    assert steps[-1]["top1"] > 0.9
+    (code, err) = outcome(stoker, job, "train.classes=40")
+    assert code == 2
+    assert err == "token 49 is outside the vocabulary (train.classes: 40)\n"
+
+
+def outcome(stoker, job: Path, *settings: str) -> tuple[int, str]:
+    words = [word for text in settings for word in ("--set", text)]
+    process = stoker.start("--job", job, *words, program=stoker.train_path)
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+@pytest.mark.parametrize("columns", [True, False], ids=["columns", "arrays"])
+def test_a_perceptron_learns_from_tables(stoker, columns):
+    files = []
+    for i in range(400):
+        age, height = (i * 37) % 100 / 100, (i * 61) % 100 / 100
+        label = int(age > height)
+        if columns:
+            files.append((f"s{i:03}.json", json.dumps({"age": age, "body": {"height": height}}).encode()))
+        else:
+            files.append((f"s{i:03}.npy", npy([age, height])))
+        files.append((f"s{i:03}.cls", str(label).encode()))
+    job = write_job(
+        stoker.folder,
+        packing.indexed_files(stoker, stoker.folder, files),
+        "{model: mlp, epochs: 10, batch: 20, optimizer: {kind: adamw, lr: 0.02}, mlp: {hidden: [32]"
+        + (", columns: [age, body.height]" if columns else "")
+        + "}}",
+    )
+    _, steps = train(stoker, job)
+    assert steps[0]["loss"] == pytest.approx(math.log(2), rel=0.5)
+    assert sum(row["top1"] for row in steps[-10:]) / 10 > 0.9
+
+
+def npy(numbers: list[float]) -> bytes:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(numbers)},), }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + array("f", numbers).tobytes()
+
+
+def test_a_last_batch_can_be_left_out(stoker, dataset):
+    job = write_job(stoker.folder, dataset, "{model: cifar-resnet20, epochs: 1, batch: 16, drop_last: true}")
+    _, steps = train(stoker, job)
+    assert [row["samples"] for row in steps] == [16, 16]
+    assert outcome(stoker, job, "train.batch=81") == (2, "train.drop_last: no batch is full (train.batch: 81)\n")
+
+
+def test_switches_of_other_scripts_stand_for_keys_of_the_job(stoker, dataset):
+    job = write_job(stoker.folder, dataset, "{model: cifar-resnet20}")
+    attempt = stoker.folder / "attempt/1"
+    attempt.mkdir(parents=True)
+    switches = "-b 8 -e 3 --lr 0.5 --mom 0.8 --wd 0 --test-nsteps 4 --test --metric-step 2 --num-workers 2 --pin-memory"
+    out, *_ = trained.train_ranks(
+        stoker, 1, "--job", job, *switches.split(), "--image-size=32", env={"STOKER_ATTEMPT_DIR": attempt}
+    )
+    steps = rows(attempt / "metrics-0000.csv")
+    assert [row["samples"] for row in steps] == [8] * 4
+    assert out.count("epoch 1/3   step ") == 2
+    assert out.startswith(
+        "--pin-memory changes nothing: batches are used where they are made, without a copy to a GPU\n"
+    )
+
+
+def test_every_switch_of_the_help_is_on_its_page(stoker):
+    process = stoker.start("--help", program=stoker.train_path)
+    help_text, _ = process.communicate(timeout=60)
+    page = (REPOSITORY / "docs/commands/train.md").read_text()
+    lines = re.findall(r"^  (-\S.*?) {2,}(\S.*)$", help_text, re.M)
+    switches = [
+        (names, what)
+        for names, what in lines
+        if not names.startswith(("--job", "--set", "--find", "--version", "--help"))
+    ]
+    assert len(switches) == page.split("## Switches")[1].count("\n| `-")
+    for names, what in switches:
+        row = f"| {', '.join(f'`{name}`' for name in names.split(', '))} |"
+        assert row in page
+        assert what.removeprefix("changes nothing: ") in page

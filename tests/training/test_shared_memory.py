@@ -1,0 +1,84 @@
+"""Ranks that exchange gradients through shared memory, when one of them dies or is stopped in the middle of training."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import BIN
+from running import wait_for
+from torch_ranks import free_port, write_batches
+
+STEPS = BIN / "torch-steps"
+
+
+@pytest.fixture
+def ranks(tmp_path) -> Iterator[list[subprocess.Popen]]:
+    """Two ranks that train far longer than any test takes, and have begun."""
+    batches = write_batches(tmp_path / "batches", 1, 4, 32, steps=1)
+    environment = os.environ | {
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "OMP_NUM_THREADS": "1",
+        "TRANSPORT": "shm",
+    }
+    processes = [
+        subprocess.Popen(
+            [STEPS, "cost", "cifar-resnet20", "10", "1", batches, tmp_path / f"out-{rank}", "1000000"],
+            env=environment | {"RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for process in processes:
+            wait_for(lambda process=process: switches(process) > 50, 120)
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def switches(process: subprocess.Popen) -> int:
+    """How often a thread of it has waited for something: in training, for the other rank."""
+    total = 0
+    for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
+        found = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status.read_text(), re.MULTILINE)
+        total += int(found[1]) if found else 0
+    return total
+
+
+def test_a_killed_rank_is_named_and_leaves_nothing_behind(ranks):
+    before = set(os.listdir("/dev/shm"))
+    ranks[1].kill()
+    started = time.monotonic()
+    _, told = ranks[0].communicate(timeout=120)
+    assert ranks[0].returncode == 1
+    assert re.search(rf"rank 0: .*: rank 1 left \(pid {ranks[1].pid} on .* has died; .* \d+ of \d+ B of \w+", told), (
+        told
+    )
+    assert time.monotonic() - started < 10
+    assert not [name for name in set(os.listdir("/dev/shm")) - before if "stoker" in name]
+
+
+def test_a_stopped_rank_is_named_with_its_process(ranks):
+    ranks[1].send_signal(signal.SIGSTOP)
+    _, told = ranks[0].communicate(timeout=120)
+    assert ranks[0].returncode == 1
+    assert re.search(rf"rank 0: .*: rank 1 is stopped \(pid {ranks[1].pid} on .*: by a signal, for 10 s;", told), told
+
+
+def test_a_rank_that_is_stopped_for_a_moment_costs_nothing_but_that_moment(ranks):
+    ranks[1].send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    ranks[1].send_signal(signal.SIGCONT)
+    count = switches(ranks[0])
+    wait_for(lambda: switches(ranks[0]) > count + 50, 60)
+    assert [rank.poll() for rank in ranks] == [None, None]
