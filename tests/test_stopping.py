@@ -89,6 +89,25 @@ def test_stop_after_a_checkpoint_is_passed_on_and_understood(stoker, tmp_path):
     assert json.loads(stoker("status", "last", "--json").out)["runs"][0]["state"] == "stopped"
 
 
+def test_stop_after_a_checkpoint_is_told_to_each_rank_once(stoker, tmp_path):
+    text = (
+        "import signal, sys, time\n"
+        "told = []\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: told.append(1))\n"
+        "signal.signal(signal.SIGUSR2, lambda *_: (print('told', len(told), flush=True), sys.exit(75)))\n"
+        "print('ready', flush=True)\n"
+        "while True: time.sleep(1)\n"
+    )
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: both_ready(job))
+    for number in (signal.SIGUSR1, signal.SIGUSR1, signal.SIGUSR2):
+        process.send_signal(number)
+        time.sleep(0.3)  # signals of one kind that wait are one
+    assert finish(process)[0] == 75
+    assert b"told 1\n" in job.log(0) and b"told 1\n" in job.log(1)
+
+
 def test_stop_after_a_checkpoint_does_not_kill_what_cannot_do_it(stoker, tmp_path):
     job = Job(tmp_path, "sleep 2", 1)
     process = stoker.start("run", "job.yaml")

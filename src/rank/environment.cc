@@ -23,13 +23,7 @@ std::string variable(const Environment& environment, std::string_view name) {
 
 Environment rank_environment(Environment base, const Place& place, const Rendezvous& rendezvous,
                              int threads) {
-  for (std::string_view name : {kWorldVariable, kPlaceVariable, kStartVariable, kCpusVariable})
-    unset_variable(base, name);
-  // A script under torchrun's variables would look for an agent's store that is not there.
-  std::erase_if(base, [](const auto& entry) {
-    return entry.first.starts_with("TORCHELASTIC_") || entry.first == "GROUP_RANK" ||
-           entry.first.starts_with("ROLE_") || entry.first.starts_with("GROUP_WORLD_");
-  });
+  base = without_torchrun(without_ours(std::move(base)));
   const auto set = [&](std::string_view name, std::string value) {
     set_variable(base, name, std::move(value));
   };
@@ -40,16 +34,79 @@ Environment rank_environment(Environment base, const Place& place, const Rendezv
   set("NODE_RANK", std::to_string(place.node));
   set("MASTER_ADDR", rendezvous.address);
   set("MASTER_PORT", std::to_string(rendezvous.port));
-  if (variable(base, "OMP_NUM_THREADS").empty()) set("OMP_NUM_THREADS", std::to_string(threads));
+  set_threads(base, threads);
   return base;
 }
 
-int cores_per_rank(int wanted, const Place& place) {
+Environment without_ours(Environment base) {
+  for (std::string_view name :
+       {kWorldVariable, kPlaceVariable, kRanksWorldVariable, kStartVariable, kCpusVariable, kNodesVariable,
+        kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable, kStageVariable})
+    unset_variable(base, name);
+  return base;
+}
+
+Environment without_torchrun(Environment base) {
+  // A script under torchrun's variables would look for an agent's store that is not there.
+  std::erase_if(base, [](const auto& entry) {
+    return entry.first.starts_with("TORCHELASTIC_") || entry.first == "GROUP_RANK" ||
+           entry.first.starts_with("ROLE_") || entry.first.starts_with("GROUP_WORLD_");
+  });
+  return base;
+}
+
+std::string staged_folder(std::string_view folders, int node) {
+  if (folders.empty()) return "";
+  const auto each = split(folders, '\n');
+  return std::string(each[std::min(static_cast<std::size_t>(std::max(0, node)), each.size() - 1)]);
+}
+
+void set_threads(Environment& environment, int threads) {
+  // PyTorch, MKL, OpenBLAS and numexpr follow the first one; the others take all cores of the machine.
+  for (std::string_view name : {"OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS",
+                                "RAYON_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "JULIA_NUM_THREADS"}) {
+    if (variable(environment, name).empty()) set_variable(environment, name, std::to_string(threads));
+  }
+}
+
+void speak_slurm(Environment& environment, const Place& place, std::string_view ranks_of_node) {
+  if (variable(environment, "SLURM_JOB_ID").empty()) return;
+  const auto set = [&](std::string_view name, std::string value) {
+    set_variable(environment, name, std::move(value));
+  };
+  set("SLURM_PROCID", std::to_string(place.rank.value));
+  set("SLURM_LOCALID", std::to_string(place.local_rank));
+  set("SLURM_NODEID", std::to_string(place.node));
+  for (std::string_view name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"})
+    set(name, std::to_string(place.world_size.value));
+  for (std::string_view name : {"SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE"})
+    set(name, std::string(ranks_of_node));
+  if (!variable(environment, "SLURM_NTASKS_PER_NODE").empty())
+    set("SLURM_NTASKS_PER_NODE", std::to_string(place.local_world_size));
+}
+
+Result<std::string> shared_gpu(std::string_view visible, const Place& place, int ranks_per_gpu) {
+  const auto needed = static_cast<std::size_t>((place.local_world_size + ranks_per_gpu - 1) / ranks_per_gpu);
+  const std::size_t mine = static_cast<std::size_t>(place.local_rank) % needed;
+  if (visible.empty()) return std::to_string(mine);
+  const std::vector<std::string_view> gpus = split(visible, ',');
+  if (gpus.size() < needed) {
+    return invalid(
+        "{} ranks of this node need {} GPUs, there are {} (resources.ranks_per_gpu, CUDA_VISIBLE_DEVICES)",
+        place.local_world_size, needed, gpus.size());
+  }
+  return std::string(gpus[mine]);
+}
+
+int cores_per_rank(int wanted, const Place& place, std::optional<int> on_node) {
   if (wanted > 0) return wanted;
   cpu_set_t mine;
   CPU_ZERO(&mine);
   const int cores = ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
-  return std::max(1, cores / std::max(1, place.local_world_size));
+  const int ranks = std::max(1, place.local_world_size);
+  if (!on_node) return std::max(1, cores / ranks);
+  // A task that is bound sees its own cores alone, one that is not may see those of other jobs, too.
+  return std::max(1, std::min(cores, *on_node / ranks));
 }
 
 }  // namespace stoker::rank

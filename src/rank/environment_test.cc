@@ -23,7 +23,9 @@ TEST(RankEnvironment, says_the_place_and_where_ranks_meet) {
 
 TEST(RankEnvironment, what_is_between_run_and_rank_or_of_an_outer_torchrun_is_left_out) {
   Environment base;
-  for (std::string_view name : {kWorldVariable, kPlaceVariable, kStartVariable, kCpusVariable})
+  for (std::string_view name :
+       {kWorldVariable, kPlaceVariable, kRanksWorldVariable, kStartVariable, kCpusVariable, kNodesVariable,
+        kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable})
     base.emplace_back(name, "x");
   for (std::string_view name : {"TORCHELASTIC_RUN_ID", "GROUP_RANK", "ROLE_NAME", "GROUP_WORLD_SIZE"}) {
     base.emplace_back(name, "x");
@@ -35,10 +37,50 @@ TEST(RankEnvironment, threads_are_kept_when_they_are_set) {
   EXPECT_EQ(variable(rank_environment({{"OMP_NUM_THREADS", "2"}}, kPlace, {}, 6), "OMP_NUM_THREADS"), "2");
 }
 
+TEST(RankEnvironment, every_library_is_told_how_many_threads_it_has) {
+  Environment found{{"RAYON_NUM_THREADS", "2"}};
+  set_threads(found, 6);
+  EXPECT_EQ(variable(found, "OMP_NUM_THREADS"), "6");
+  EXPECT_EQ(variable(found, "TF_NUM_INTRAOP_THREADS"), "6");
+  EXPECT_EQ(variable(found, "RAYON_NUM_THREADS"), "2");
+}
+
 TEST(RankEnvironment, cores_are_shared_out_evenly_and_never_none) {
-  EXPECT_EQ(cores_per_rank(3, kPlace), 3);
-  EXPECT_GE(cores_per_rank(0, kPlace), 1);
-  EXPECT_EQ(cores_per_rank(0, Place{Rank(0), WorldSize(100000), 0, 100000, 0}), 1);
+  EXPECT_EQ(cores_per_rank(3, kPlace, 1), 3);
+  EXPECT_GE(cores_per_rank(0, kPlace, std::nullopt), 1);
+  EXPECT_EQ(cores_per_rank(0, Place{Rank(0), WorldSize(100000), 0, 100000, 0}, std::nullopt), 1);
+  EXPECT_EQ(cores_per_rank(0, kPlace, 4), 1) << "4 ranks of a node on which the job has 4 cores";
+  EXPECT_EQ(cores_per_rank(0, kPlace, 2), 1);
+}
+
+TEST(RankEnvironment, inside_slurm_its_variables_say_the_same_place) {
+  Environment found{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS_PER_NODE", "1"}};
+  speak_slurm(found, kPlace, "4,4");
+  EXPECT_EQ(variable(found, "SLURM_PROCID"), "0") << "this is no allocation";
+  found.emplace_back("SLURM_JOB_ID", "7");
+  speak_slurm(found, kPlace, "4,4");
+  EXPECT_EQ(variable(found, "SLURM_PROCID"), "5");
+  EXPECT_EQ(variable(found, "SLURM_LOCALID"), "1");
+  EXPECT_EQ(variable(found, "SLURM_NODEID"), "1");
+  EXPECT_EQ(variable(found, "SLURM_NTASKS"), "8");
+  EXPECT_EQ(variable(found, "SLURM_STEP_TASKS_PER_NODE"), "4,4");
+  EXPECT_EQ(variable(found, "SLURM_NTASKS_PER_NODE"), "4");
+}
+
+TEST(SharedGpu, is_the_local_rank_s_in_turn) {
+  const auto gpu = [](std::string_view visible, int local_rank) {
+    return *shared_gpu(visible, Place{Rank(local_rank), WorldSize(4), local_rank, 4, 0}, 2);
+  };
+  EXPECT_EQ(gpu("3,7", 0), "3");
+  EXPECT_EQ(gpu("3,7", 1), "7");
+  EXPECT_EQ(gpu("3,7", 2), "3");
+  EXPECT_EQ(gpu("", 3), "1");
+  EXPECT_EQ(gpu("GPU-a,GPU-b,GPU-c", 3), "GPU-b");
+}
+
+TEST(SharedGpu, too_few_are_refused) {
+  EXPECT_EQ(shared_gpu("0", kPlace, 2).status().message(),
+            "4 ranks of this node need 2 GPUs, there are 1 (resources.ranks_per_gpu, CUDA_VISIBLE_DEVICES)");
 }
 
 }  // namespace

@@ -1,8 +1,59 @@
 #include "rank/plan.h"
 
-#include "net/port.h"
+#include <algorithm>
+#include <numeric>
 
 namespace stoker::rank {
+
+namespace {
+
+// As evenly as it goes, the first nodes having one more.
+std::vector<int> spread(int ranks, int nodes) {
+  std::vector<int> counts(static_cast<std::size_t>(nodes), ranks / nodes);
+  for (int node = 0; node < ranks % nodes; ++node) ++counts[static_cast<std::size_t>(node)];
+  return counts;
+}
+
+// An allocation of just so many tasks has cores for them where Slurm has put them.
+std::vector<int> counts_of(const job::Resources& resources,
+                           const std::optional<slurm::Allocation>& allocation) {
+  const int nodes = static_cast<int>(resources.nodes);
+  const int ranks = static_cast<int>(resources.world_size());
+  if (resources.ranks && allocation) {
+    const std::vector<int>& tasks = allocation->tasks_per_node;
+    const bool is_for_us = static_cast<int>(tasks.size()) == nodes &&
+                           allocation->nodes.size() == tasks.size() &&
+                           std::accumulate(tasks.begin(), tasks.end(), 0) == ranks;
+    if (is_for_us) return tasks;
+  }
+  return spread(ranks, nodes);
+}
+
+}  // namespace
+
+WorldSize Plan::world_size() const {
+  return WorldSize(std::accumulate(ranks_of_node.begin(), ranks_of_node.end(), 0));
+}
+
+int Plan::ranks_per_node() const {
+  return ranks_of_node.empty() ? 0 : *std::max_element(ranks_of_node.begin(), ranks_of_node.end());
+}
+
+bool Plan::is_even() const {
+  return std::all_of(ranks_of_node.begin(), ranks_of_node.end(),
+                     [&](int n) { return n == ranks_of_node[0]; });
+}
+
+Place Plan::place_of(Rank rank) const {
+  int before = 0;
+  for (std::size_t node = 0; node < ranks_of_node.size(); ++node) {
+    const int count = ranks_of_node[node];
+    if (rank.value < before + count)
+      return {rank, world_size(), rank.value - before, count, static_cast<int>(node)};
+    before += count;
+  }
+  return {rank, world_size()};
+}
 
 Result<Surroundings> look_around() {
   const slurm::Lookup env = slurm::process_environment();
@@ -18,11 +69,12 @@ Result<Surroundings> look_around() {
 Result<Plan> make_plan(const job::Job& job, const Surroundings& surroundings) {
   Plan plan;
   plan.nodes = static_cast<int>(job.resources.nodes);
-  plan.ranks_per_node = static_cast<int>(job.resources.ranks_per_node);
+  plan.has_torchrun = job.launcher == job::Launcher::torchrun;
+  plan.ranks_per_gpu = static_cast<int>(std::max(1u, job.resources.ranks_per_gpu));
   plan.cpus_per_rank = static_cast<int>(job.resources.cpus_per_rank.value_or(0));
-  if (plan.world_size().value < 1) {
+  if (job.resources.world_size() < 1) {
     return invalid("resources: {} nodes x {} ranks_per_node is no rank at all", plan.nodes,
-                   plan.ranks_per_node);
+                   job.resources.ranks_per_node);
   }
   // Inside salloc the shell itself is a step of one task: only more than one means that srun started us N
   // times.
@@ -41,9 +93,12 @@ Result<Plan> make_plan(const job::Job& job, const Surroundings& surroundings) {
   if (in_slurm) {
     plan.scheduler_job = surroundings.allocation->job_id;
     plan.end_time = surroundings.allocation->end_time;
-    if (plan.cpus_per_rank == 0) plan.cpus_per_rank = surroundings.allocation->cpus_per_task;
+    // A task is a rank, but where torchrun is the task.
+    if (plan.cpus_per_rank == 0 && !plan.has_torchrun)
+      plan.cpus_per_rank = surroundings.allocation->cpus_per_task;
   }
-  if (in_slurm && job.launcher == job::Launcher::srun) {
+  plan.ranks_of_node = counts_of(job.resources, surroundings.allocation);
+  if (in_slurm && job.launcher != job::Launcher::single) {
     plan.start = Start::srun;
     plan.hosts.assign(surroundings.allocation->nodes.begin(),
                       surroundings.allocation->nodes.begin() + plan.nodes);

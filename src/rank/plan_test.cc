@@ -43,6 +43,39 @@ TEST(Plan, in_an_allocation_srun_starts_the_ranks_on_its_first_nodes) {
   EXPECT_EQ(plan->cpus_per_rank, 6);
 }
 
+TEST(Plan, ranks_that_do_not_divide_evenly_are_spread) {
+  job::Job job = job_of(3, 3);
+  job.resources.ranks = 7;
+  const auto plan = make_plan(job, allocation({"n1", "n2", "n3"}));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->ranks_of_node, ElementsAre(3, 2, 2));
+  EXPECT_FALSE(plan->is_even());
+  EXPECT_EQ(plan->world_size(), WorldSize(7));
+  EXPECT_EQ(plan->place_of(Rank(2)), (Place{Rank(2), WorldSize(7), 2, 3, 0}));
+  EXPECT_EQ(plan->place_of(Rank(6)), (Place{Rank(6), WorldSize(7), 1, 2, 2}));
+}
+
+TEST(Plan, an_allocation_of_just_so_many_tasks_says_where_they_are) {
+  job::Job job = job_of(2, 3);
+  job.resources.ranks = 4;
+  Surroundings here = allocation({"n1", "n2"});
+  here.allocation->tasks_per_node = {1, 3};
+  EXPECT_THAT(make_plan(job, here)->ranks_of_node, ElementsAre(1, 3));
+  here.allocation->tasks_per_node = {3, 3};
+  EXPECT_THAT(make_plan(job, here)->ranks_of_node, ElementsAre(2, 2));
+}
+
+TEST(Plan, torchrun_is_one_task_on_each_node) {
+  job::Job job = job_of(2, 4);
+  job.launcher = job::Launcher::torchrun;
+  const auto plan = make_plan(job, allocation({"n1", "n2"}));
+  EXPECT_TRUE(plan->has_torchrun);
+  EXPECT_EQ(plan->start, Start::srun);
+  EXPECT_EQ(plan->cpus_per_rank, 0) << "the cores of the task are those of all ranks of its node";
+  job.resources.nodes = 1;
+  EXPECT_EQ(make_plan(job, {.host = "laptop", .allocation = {}, .task = {}})->start, Start::here);
+}
+
 TEST(Plan, the_single_launcher_stays_on_one_node) {
   job::Job job = job_of(1, 2);
   job.launcher = job::Launcher::single;

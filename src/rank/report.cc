@@ -35,14 +35,14 @@ Whereabouts read_whereabouts(const Path& file) {
 net::Message to_message(const Beat& beat) {
   net::Message message{"beat", {}};
   message.with("stopped_s", beat.stopped_s).with("silent_s", beat.silent_s);
-  message.with("has_beacon", std::int64_t{beat.has_beacon});
+  message.with("has_beacon", std::int64_t{beat.has_beacon}).with("waits_for", cut(beat.waits_for));
   put(message, beat.where);
   return message;
 }
 
 Beat parse_beat(const net::Message& message) {
   return {message.number("stopped_s").value_or(0), message.number("silent_s").value_or(0),
-          message.integer("has_beacon") == 1, whereabouts(message)};
+          message.integer("has_beacon") == 1, whereabouts(message), cut(message.text("waits_for"))};
 }
 
 net::Message to_message(const Ended& ended) {

@@ -34,6 +34,7 @@ struct Beat {
   double silent_s = 0;   ///< without a step and without CPU time
   bool has_beacon = false;
   Whereabouts where;
+  std::string waits_for;  ///< the address of a host that acknowledges nothing it sends; or empty
 
   friend bool operator==(const Beat&, const Beat&) = default;
 };

@@ -36,6 +36,13 @@ std::optional<Failure> failure_of(const RankStory& story) {
   return Failure{&story, story.ended->time, code, is_sudden(story.ended->exit)};
 }
 
+// Nobody but the kernel, or somebody outside, does that to a rank.
+bool is_loss(const RankStory& story) {
+  if (story.judgement) return story.judgement->is_loss;
+  return story.ended && story.ended->exit.signal == SIGKILL &&
+         reason(*story.ended).find("out of memory") == std::string::npos;
+}
+
 std::string seconds_text(double seconds) {
   return rounded_duration(std::chrono::duration_cast<Duration>(Seconds(seconds)));
 }
@@ -98,6 +105,7 @@ Ending judge(const std::vector<RankStory>& stories) {
     ending.exit_code = cause->exit_code;
     ending.first_rank = cause->story->rank.value;
     ending.cause = describe_failure(*cause->story);
+    ending.is_loss = is_loss(*cause->story);
     ending.others = describe_others(stories, ending.first_rank);
     if (cause->story->ended) ending.last_line = cause->story->ended->last_line;
   } else if (has_stopped) {

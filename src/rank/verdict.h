@@ -22,6 +22,7 @@ struct Judgement {
   std::string what;  ///< after "rank 1 (node002) ": "did not come within 60 s (timeouts.start)"
   int exit_code = 1;
   bool is_sudden = false;  ///< a death that no failure of another rank brings about
+  bool is_loss = false;    ///< it was killed from outside, or is no longer heard of
 };
 
 /// What is known of one rank.
@@ -42,6 +43,8 @@ struct Ending {
   std::string cause;              ///< one line; "" when all is done
   std::string others;             ///< "ranks 0, 2, 3 stopped"; "" when there are none
   std::string last_line;          ///< the last thing the first rank printed; may be ""
+  int interrupted_by = 0;         ///< the signal with which the end began; 0: none
+  bool is_loss = false;           ///< the first rank's failure is what a dying node looks like, too
 };
 
 /// Text before the reason: "rank 1 (node002) left at epoch 3 step 118, phase backward: killed by signal 9

@@ -101,7 +101,8 @@ TEST(Report, ends_and_beats_survive_their_messages) {
   EXPECT_EQ(again.where, ended.where);
   EXPECT_EQ(again.last_line, "bye");
   EXPECT_EQ(again.left_behind, "sleep (process 4)");
-  const Beat beat = {.stopped_s = 1, .silent_s = 2.5, .has_beacon = true, .where = {"forward", 0, 7}};
+  Beat beat = {.stopped_s = 1, .silent_s = 2.5, .has_beacon = true, .where = {"forward", 0, 7}};
+  beat.waits_for = "10.77.1.3";
   EXPECT_EQ(parse_beat(to_message(beat)), beat);
 }
 

@@ -168,7 +168,7 @@ record::NodeFacts node_facts() {
     facts.system = value_of(*release, "PRETTY_NAME", '=');
   if (const auto cpus = read_pseudo_file("/proc/cpuinfo"); cpus.ok())
     facts.cpu = value_of(*cpus, "model name", ':');
-  facts.cores = cores_per_rank(0, Place{});
+  facts.cores = cores_per_rank(0, Place{}, std::nullopt);
   if (const auto memory = read_pseudo_file("/proc/meminfo"); memory.ok()) {
     std::uint64_t kilobytes = 0;
     const std::string total = value_of(*memory, "MemTotal", ':');

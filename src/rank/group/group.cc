@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
-#include "rank/environment.h"
 #include "rank/group/rank_group.h"
 #include "rank/process/process_tree.h"
 #include "record/state.h"
@@ -32,17 +30,18 @@ MonoTime now() { return RealClock().mono(); }
 
 }  // namespace
 
-RankGroup::RankGroup(const GroupOptions& options, net::WorldServer server, SignalFd signals,
+RankGroup::RankGroup(const GroupOptions& options, Servers servers, SignalFd signals,
                      record::EventWriter events)
     : options_(options),
-      server_(std::move(server)),
+      server_(std::move(servers.ranks)),
+      nodes_(std::move(servers.nodes)),
       signals_(std::move(signals)),
       events_(std::move(events)),
       out_(options.out_fd, {.patience = kReaderPatience}),
       err_(options.err_fd, {.patience = kReaderPatience}),
       follow_(static_cast<std::size_t>(options.plan.world_size().value)) {
   for (int r = 0; r < options_.plan.world_size().value; ++r) {
-    const auto node = static_cast<std::size_t>(r / std::max(1, options_.plan.ranks_per_node));
+    const auto node = static_cast<std::size_t>(options_.plan.place_of(Rank(r)).node);
     stories_.push_back(
         {.rank = Rank(r), .host = options_.plan.hosts[std::min(node, options_.plan.hosts.size() - 1)]});
   }
@@ -56,6 +55,7 @@ Result<Ending> RankGroup::run() {
     wait();
     hear_signals();
     hear_world();
+    hear_nodes();
     for (Starter& starter : starters_) pump(starter);
     out_.flush(now());
     err_.flush(now());
@@ -65,75 +65,9 @@ Result<Ending> RankGroup::run() {
   return finish();
 }
 
-Status RankGroup::start_all() {
-  const Plan& plan = options_.plan;
-  Environment base = options_.environment;
-  set_variable(base, kWorldVariable, server_.invitation());
-  set_variable(base, kStartVariable, std::to_string(std::max<std::int64_t>(1, options_.timeouts.start / 1s)));
-  set_variable(base, kCpusVariable, std::to_string(plan.cpus_per_rank));
-  std::vector<std::string> argv = {options_.stoker.string(), "rank", "--"};
-  argv.insert(argv.end(), options_.command.begin(), options_.command.end());
-  if (plan.start == Start::srun) {
-    for (const std::string& name : slurm::variables_to_drop()) unset_variable(base, name);
-    if (plan.cpus_per_rank > 0) set_variable(base, "SRUN_CPUS_PER_TASK", std::to_string(plan.cpus_per_rank));
-    OK_OR_RETURN(srun, start_one(slurm::srun_arguments({plan.world_size(), plan.nodes, plan.ranks_per_node,
-                                                        plan.cpus_per_rank, argv}),
-                                 base, std::nullopt));
-    starters_.push_back(std::move(srun));
-    return {};
-  }
-  for (int r = 0; r < plan.world_size().value; ++r) {
-    Environment environment = base;
-    set_variable(environment, kPlaceVariable,
-                 to_text(Place{Rank(r), plan.world_size(), r, plan.world_size().value, 0}));
-    auto starter = start_one(argv, std::move(environment), r);
-    if (!starter.ok()) {
-      kill_all();
-      return std::move(starter).error();
-    }
-    starters_.push_back(std::move(*starter));
-  }
-  return {};
-}
-
-Result<Starter> RankGroup::start_one(std::vector<std::string> argv, Environment environment,
-                                     std::optional<int> rank) {
-  OK_OR_RETURN(out, Pipe::create());
-  OK_OR_RETURN(err, Pipe::create());
-  Command command;
-  command.argv = std::move(argv);
-  command.environment = std::move(environment);
-  command.directory = options_.working_directory;
-  command.stdout_fd = out.write.get();
-  command.stderr_fd = err.write.get();
-  command.group = ::stoker::Group::own;
-  command.parent_death_signal = SIGTERM;
-  OK_OR_RETURN(child, Child::spawn(command));
-  ::fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
-  const std::string prefix = format("[{}] ", rank.value_or(0));
-  return Starter{std::move(child),  rank, std::move(out.read), std::move(err.read), LineMarker(prefix),
-                 LineMarker(prefix)};
-}
-
-void RankGroup::start_helper() {
-  if (!options_.beside) return;
-  const pid_t parent = ::getpid();
-  helper_ = ::fork();
-  if (helper_ != 0) return;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::setpgid(0, 0);
-  (void)!::nice(10);
-  options_.beside();
-  ::_exit(0);
-}
-
 void RankGroup::wait() {
   std::vector<pollfd> waiting = {{signals_.fd(), POLLIN, 0}, {server_.fd(), POLLIN, 0}};
+  if (nodes_) waiting.push_back({nodes_->fd(), POLLIN, 0});
   for (const Starter& starter : starters_) {
     if (!starter.has_ended) waiting.push_back({starter.child.pidfd(), POLLIN, 0});
     if (starter.out && out_.has_room()) waiting.push_back({starter.out.get(), POLLIN, 0});
@@ -161,6 +95,7 @@ void RankGroup::hear_signals() {
     }
     if (!stopping_.empty()) {
       server_.broadcast(net::Message{"kill", {}});
+      if (nodes_) nodes_->broadcast(net::Message{"kill", {}});
       kill_at_ = std::min(kill_at_.value_or(MonoTime::max()), now() + Duration(500ms));
       continue;
     }
@@ -169,7 +104,9 @@ void RankGroup::hear_signals() {
   }
 }
 
+// "Save and stop" is told once, whoever says it first: Slurm or our own clock.
 void RankGroup::pass_on(int signal) {
+  if (signal == SIGUSR1 && welcomed_ && std::exchange(is_asked_to_stop_, true)) return;
   net::Message message{"signal", {}};
   server_.broadcast(message.with("signal", std::int64_t{signal}));
 }
@@ -214,6 +151,7 @@ void RankGroup::look_after_processes() {
     if (const auto exit = starter.child.poll()) {
       starter.has_ended = true;
       hear_world();  // what it said last comes before what we conclude from its end
+      hear_nodes();
       starter_ended(starter, *exit);
     } else {
       kept.push_back(starter.child.pid());
@@ -222,6 +160,7 @@ void RankGroup::look_after_processes() {
   if (helper_ > 0 && ::waitpid(helper_, nullptr, WNOHANG) == helper_) helper_ = -1;
   const bool all_gone = kept.empty();
   if (helper_ > 0) kept.push_back(helper_);
+  if (options_.spared > 0) kept.push_back(options_.spared);
   (void)reap_orphans(kept);
   const bool all_read =
       std::none_of(starters_.begin(), starters_.end(), [](const Starter& s) { return s.out || s.err; });
@@ -243,12 +182,13 @@ void RankGroup::starter_ended(Starter& starter, Exit exit) {
                member.where.is_known() ? format(" at {}", to_text(member.where)) : "",
                exit.signal == 0 ? format("ended with {}", to_text(exit)) : format("was {}", to_text(exit))),
         exit.shell_code() == 0 ? 1 : exit.shell_code());
-    if (member.judgement) member.judgement->is_sudden = is_sudden;
+    if (member.judgement) member.judgement->is_sudden = member.judgement->is_loss = is_sudden;
     return;
   }
+  const std::string_view what = options_.plan.start == Start::srun ? "srun" : "the `stoker rank` of torchrun";
   for (RankStory& member : stories_) {
     if (!member.ended && stopping_.empty())
-      accuse(member, format("was lost: srun ended with {}", to_text(exit)), 1);
+      accuse(member, format("was lost: {} ended with {}", what, to_text(exit)), 1, Loss::yes);
   }
 }
 
@@ -271,9 +211,30 @@ void RankGroup::stop_all(int signal, std::string why) {
 void RankGroup::kill_all() {
   has_killed_ = true;
   for (const Starter& starter : starters_) was_srun_killed_ |= !starter.rank && !starter.has_ended;
-  for (const ProcessFacts& process : descendants(::getpid())) {
+  for (const ProcessFacts& process : ours()) {
     if (process.pid != helper_) signal_process(process, SIGKILL);
   }
+}
+
+// All below us but the spared child and what is below that.
+std::vector<ProcessFacts> RankGroup::ours() const {
+  std::vector<ProcessFacts> all = descendants(::getpid());
+  if (options_.spared <= 0) return all;
+  std::vector<pid_t> spared = {options_.spared};
+  for (const ProcessFacts& process : descendants(options_.spared)) spared.push_back(process.pid);
+  std::erase_if(all, [&](const ProcessFacts& process) {
+    return std::find(spared.begin(), spared.end(), process.pid) != spared.end();
+  });
+  return all;
+}
+
+// Reaps what has ended.
+bool RankGroup::is_anything_left() const {
+  if (options_.spared <= 0) return reap_orphans({});
+  (void)reap_orphans({options_.spared});
+  const std::vector<ProcessFacts> left = ours();
+  return std::any_of(left.begin(), left.end(),
+                     [](const ProcessFacts& process) { return process.state != 'Z'; });
 }
 
 bool RankGroup::is_over() const {
@@ -312,18 +273,20 @@ Result<Ending> RankGroup::finish() {
   kill_all();
   const Deadline deadline = Deadline::after(5s);
   if (helper_ > 0) (void)::kill(-helper_, SIGKILL);
-  while (reap_orphans({}) && !deadline.passed()) {
+  while (is_anything_left() && !deadline.passed()) {
     kill_all();
     ::poll(nullptr, 0, 5);
   }
   // Without its srun Slurm leaves a step's tasks on other nodes alone until the job ends.
   if (was_srun_killed_ && !step_.empty() && options_.end_step) options_.end_step(step_);
   Ending ending = conclude();
+  ending.interrupted_by = interrupted_by_;
   record::AttemptEnded event;
   event.outcome = ending.outcome;
   event.exit_code = ending.exit_code;
   event.first_rank = ending.first_rank;
   event.reason = ending.cause;
+  event.is_loss = ending.is_loss;
   (void)write_event(events_, event);
   out_.drain();
   err_.drain();
@@ -337,11 +300,16 @@ Result<Ending> run_group(const GroupOptions& options) {
   OK_OR_RETURN(signals, SignalFd::open({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}));
   const net::Reach reach = options.plan.start == Start::srun ? net::Reach::network : net::Reach::this_host;
   OK_OR_RETURN(server, net::WorldServer::listen(options.plan.world_size(), random_name(24), reach));
+  std::optional<net::WorldServer> nodes;
+  if (options.plan.has_torchrun) {
+    OK_OR_RETURN(listening, net::WorldServer::listen(WorldSize(options.plan.nodes), random_name(24), reach));
+    nodes = std::move(listening);
+  }
   OK_OR_RETURN(events, record::EventWriter::open(options.attempt.node_events(0)));
   GroupOptions own = options;
   own.start.supervisor = record::this_process();
-  RETURN_IF_ERROR(write_event(events, own.start));
-  RankGroup group(own, std::move(server), std::move(signals), std::move(events));
+  if (!own.has_begun) RETURN_IF_ERROR(write_event(events, own.start));
+  RankGroup group(own, {std::move(server), std::move(nodes)}, std::move(signals), std::move(events));
   return group.run();
 }
 

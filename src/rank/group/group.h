@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 #include "base/process.h"
@@ -25,6 +26,7 @@ struct GroupOptions {
   Path working_directory;
   record::Attempt attempt;
   record::AttemptStarted start;  ///< its first event; the supervisor is filled in
+  bool has_begun = false;        ///< that event was written before
   job::Timeouts timeouts;
   std::optional<double> deadline;  ///< Unix seconds at which the time is over
   std::string deadline_text;       ///< "time 2h is over (resources.time)"
@@ -35,6 +37,8 @@ struct GroupOptions {
   int err_fd = 2;
   /// Ends what is left of Slurm's step of that number, when its srun had to be killed; may take seconds.
   std::function<void(const std::string& step)> end_step;
+  /// A child of this process that is not ours to end, nor what is below it; -1: there is none.
+  pid_t spared = -1;
   /// Work that must not delay the ranks: runs in a process of its own beside them, started after them.
   std::function<void()> beside;
 };

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <utility>
 
 #include "rank/group/rank_group.h"
+#include "rank/process/process_tree.h"
 
 namespace stoker::rank {
 
@@ -16,6 +18,9 @@ constexpr Duration kNoticeSilent = 10s;
 // Without a beacon silence may be all right (waiting for a download): it is worth a word later.
 constexpr Duration kNoticeSilentWithoutBeacon = 60s;
 constexpr Duration kNoticeUnheard = 8s;
+// Then it is sent a word, to see whether its kernel takes it.
+constexpr Duration kAskAfter = 3s;
+constexpr Duration kNoticeWaits = 5s;
 constexpr Duration kSamplingDelay = 400ms;
 
 MonoTime now() { return RealClock().mono(); }
@@ -34,16 +39,13 @@ void RankGroup::hear_world() {
         heard(story(event.rank), event.message);
         break;
       case WorldEvent::Kind::refused:
-        if (refusal_.empty()) {
-          refusal_ = event.text;
-          refusal_code_ = event.hello.problem.empty() ? 2 : 3;
-          stop_all(SIGTERM, event.text);
-        }
+        refuse(event);
         break;
       case WorldEvent::Kind::left:
         // On this machine the end of its process says more; across hosts the connection is all there is.
-        if (options_.plan.start == Start::srun && !story(event.rank).ended) {
-          accuse(story(event.rank), "was lost: its connection broke (node gone, or killed from outside)", 1);
+        if (!starters_.empty() && !starters_.front().rank && !story(event.rank).ended) {
+          accuse(story(event.rank), "was lost: its connection broke (node gone, or killed from outside)", 1,
+                 Loss::yes);
         }
         break;
     }
@@ -55,25 +57,31 @@ void RankGroup::joined(const WorldEvent& event) {
   member.joined = true;
   member.host = net::place_name(event.hello);
   follow(event.rank).heard = now();
-  if (server_.roster().is_complete() && !welcomed_ && stopping_.empty()) welcome();
+  if (!server_.roster().is_complete() || welcomed_ || !stopping_.empty()) return;
+  welcomed_ = true;
+  server_.broadcast(welcome_to(server_.roster()));
 }
 
-// All have come: tell them where the training's own ranks meet.
-void RankGroup::welcome() {
-  welcomed_ = true;
-  const net::Hello& first = *server_.roster().find(Rank(0));
+void RankGroup::refuse(const WorldEvent& event) {
+  if (!refusal_.empty()) return;
+  refusal_ = event.text;
+  refusal_code_ = event.hello.problem.empty() ? 2 : 3;
+  stop_all(SIGTERM, event.text);
+}
+
+// All have come: tells them where the training's own ranks meet.
+net::Message RankGroup::welcome_to(const net::Roster& roster) const {
+  const net::Hello& first = *roster.find(Rank(0));
   std::string address = "127.0.0.1";
-  for (const RankStory& member : stories_) {
-    const net::Hello& hello = *server_.roster().find(member.rank);
-    if (hello.host == first.host) continue;
+  for (int r = 1; const net::Hello* hello = roster.find(Rank(r)); ++r) {
+    if (hello->host == first.host) continue;
     // A rank elsewhere has reached this host as `via`; if rank 0 is not on this host, its own end works.
-    address = first.host == options_.start.supervisor.host ? hello.via : first.address;
+    address = first.host == options_.start.supervisor.host ? hello->via : first.address;
     break;
   }
   net::Message message{"welcome", {}};
   message.with("address", address).with("port", std::int64_t{first.port});
-  message.with("grace_s", Seconds(options_.timeouts.grace).count());
-  server_.broadcast(message);
+  return message.with("grace_s", Seconds(options_.timeouts.grace).count());
 }
 
 void RankGroup::heard(RankStory& member, const net::Message& message) {
@@ -152,6 +160,7 @@ void RankGroup::keep_deadlines() {
     }
   }
   keep_time();
+  end_nodes();
   if (checkpoint_stop_ && time > *checkpoint_stop_ && stopping_.empty()) {
     stop_all(SIGTERM, "a rank stopped after a checkpoint, others did not");
   }
@@ -193,7 +202,6 @@ void RankGroup::keep_watch(RankStory& member, Follow& watched) {
   };
   const Duration stopped = to_duration(watched.beat.stopped_s);
   const Duration silent = to_duration(watched.beat.silent_s);
-  const Duration unheard = now() - watched.heard.value_or(now());
   const job::Timeouts& timeouts = options_.timeouts;
   if (stopped > Duration::zero() && stopped >= timeouts.stopped) {
     return accuse(member,
@@ -201,14 +209,7 @@ void RankGroup::keep_watch(RankStory& member, Follow& watched) {
                          rounded_duration(stopped), place),
                   1);
   }
-  if (unheard >= std::max<Duration>(timeouts.stopped, kNoticeUnheard)) {
-    watched.is_deaf = true;
-    return accuse(
-        member,
-        format("gave no sign for {}{}: its `stoker rank` or its node stands still (timeouts.stopped)",
-               rounded_duration(unheard), place),
-        1);
-  }
+  if (!keep_in_touch(member, watched)) return;
   if (timeouts.stall > Duration::zero() && silent >= timeouts.stall) {
     return accuse(member,
                   format("made no progress for {}{} (timeouts.stall)", rounded_duration(silent), place), 1);
@@ -222,6 +223,7 @@ void RankGroup::keep_watch(RankStory& member, Follow& watched) {
     tell(format("{} goes on", who));
     watched.told_stopped = false;
   }
+  tell_what_it_waits_for(member, watched);
   const Duration notice = watched.beat.has_beacon ? kNoticeSilent : kNoticeSilentWithoutBeacon;
   if (silent >= notice && stopped == Duration::zero() && !watched.told_silent) {
     tell(format("{} is silent since {}{}: no step, no CPU time{}", who, rounded_duration(silent), place,
@@ -231,9 +233,92 @@ void RankGroup::keep_watch(RankStory& member, Follow& watched) {
   if (silent < notice) watched.told_silent = false;
 }
 
-void RankGroup::accuse(RankStory& member, std::string what, int exit_code) {
+// False when the rank was given up. What a kernel does not acknowledge for seconds does not reach it: the
+// node or the link to it is gone, whatever the load. One that acknowledges has a `stoker rank` that stands
+// still, perhaps before a shared disk that does, while its training goes on: that is worth a word, not the
+// run.
+bool RankGroup::keep_in_touch(RankStory& member, Follow& watched) {
+  const Duration unheard = now() - watched.heard.value_or(now());
+  if (unheard < kAskAfter) {
+    watched.asked = watched.told_unheard = false;
+    return true;
+  }
+  if (!watched.asked) server_.send(member.rank, net::Message{"still there", {}});
+  watched.asked = true;
+  if (unheard < kNoticeUnheard) return true;
+  const job::Timeouts& timeouts = options_.timeouts;
+  const std::string place = member.where.is_known() ? " at " + to_text(member.where) : "";
+  if (server_.unacknowledged(member.rank) > 0) {
+    watched.is_deaf = true;
+    accuse(member,
+           format("gave no sign for {}{}, and its host acknowledges no packet: the node or its link is gone",
+                  rounded_duration(unheard), place),
+           1, Loss::yes);
+    return false;
+  }
+  const bool is_stopped = is_stopped_here(member.rank);
+  const Duration limit = is_stopped ? timeouts.stopped : timeouts.stall;
+  const std::string_view name = is_stopped ? "timeouts.stopped" : "timeouts.stall";
+  if (limit > Duration::zero() && unheard >= limit) {
+    watched.is_deaf = true;
+    accuse(member,
+           format("gave no sign for {}{}: its `stoker rank` stands still ({})", rounded_duration(unheard),
+                  place, name),
+           1);
+    return false;
+  }
+  if (!watched.told_unheard) {
+    tell(format("rank {} ({}) gives no sign since {}{}: its host answers, its `stoker rank` stands still{}",
+                member.rank.value, printable(member.host), rounded_duration(unheard), place,
+                limit > Duration::zero()
+                    ? format("; the run ends after {} ({})", rounded_duration(limit), name)
+                    : ""));
+    watched.told_unheard = true;
+  }
+  return true;
+}
+
+// On this machine /proc tells whether a signal has stopped the rank's `stoker rank`.
+bool RankGroup::is_stopped_here(Rank rank) const {
+  for (const Starter& starter : starters_) {
+    if (starter.rank != rank.value) continue;
+    const auto facts = process_facts(starter.child.pid());
+    return facts.ok() && facts->state == 'T';
+  }
+  return false;
+}
+
+// The host that a rank knows by this address, as people call it.
+std::string RankGroup::host_at(std::string_view address) const {
+  for (const RankStory& story : stories_) {
+    const net::Hello* hello = server_.roster().find(story.rank);
+    if (hello != nullptr && hello->address == address)
+      return format("rank {} ({})", story.rank.value, printable(story.host));
+  }
+  return printable(address);
+}
+
+// A link that is cut between two ranks holds all of them up, and none of them is to blame: their sockets tell
+// which it is, long before an exchange takes too long.
+void RankGroup::tell_what_it_waits_for(const RankStory& member, Follow& watched) {
+  const Duration silent = to_duration(watched.beat.silent_s);
+  if (watched.beat.waits_for.empty() || silent < kNoticeWaits) {
+    watched.told_waits = watched.told_waits && silent >= kNoticeWaits;
+    return;
+  }
+  if (std::exchange(watched.told_waits, true)) return;
+  tell(
+      format("rank {} ({}) waits since {}{}: {} acknowledges no packet of it, the link between them is cut "
+             "or blocked",
+             member.rank.value, printable(member.host), rounded_duration(silent),
+             member.where.is_known() ? " at " + to_text(member.where) : "", host_at(watched.beat.waits_for)));
+  tell("  try: stoker hello      (in the same allocation: names every link that does not work)");
+}
+
+void RankGroup::accuse(RankStory& member, std::string what, int exit_code, Loss loss) {
   if (member.judgement) return;
   member.judgement = Judgement{wall_seconds(), std::move(what), exit_code};
+  member.judgement->is_loss = loss == Loss::yes;
   stop_all(SIGTERM, describe_failure(member));
 }
 

@@ -1,5 +1,6 @@
-// The supervisor behind run_group: one object per attempt. Internal to this folder: group.cc starts, pumps
-// and ends, group_watch.cc listens to the ranks and judges them. One thread.
+// The supervisor behind run_group: one object per attempt. Internal to this folder: group_start.cc starts,
+// group.cc pumps and ends, group_watch.cc listens to the ranks and judges them, group_nodes.cc to the nodes
+// where torchrun starts them. One thread.
 #pragma once
 
 #include <list>
@@ -13,15 +14,16 @@
 #include "observe/system_sampler.h"
 #include "rank/group/group.h"
 #include "rank/process/output.h"
+#include "rank/process/process_tree.h"
 #include "rank/process/signals.h"
 #include "record/events.h"
 
 namespace stoker::rank {
 
-// A process we started: a `stoker rank`, or the one srun.
+// A process we started: a `stoker rank`, or the one that starts them all.
 struct Starter {
   Child child;
-  std::optional<int> rank;  // none: srun
+  std::optional<int> rank;  // none: srun, or this node's torchrun
   Fd out;
   Fd err;
   LineMarker out_lines;  // of all ranks but 0
@@ -37,17 +39,27 @@ struct Follow {
   Beat beat;
   bool told_stopped = false;
   bool told_silent = false;
+  bool asked = false;  // whether it is still there
+  bool told_unheard = false;
+  bool told_waits = false;
   bool is_deaf = false;  // it was ended for giving no sign
 };
 
 class RankGroup {
  public:
-  RankGroup(const GroupOptions& options, net::WorldServer server, SignalFd signals,
-            record::EventWriter events);
+  /// What the ranks and, where there are any, the nodes of torchrun connect to.
+  struct Servers {
+    net::WorldServer ranks;
+    std::optional<net::WorldServer> nodes;
+  };
+  RankGroup(const GroupOptions& options, Servers servers, SignalFd signals, record::EventWriter events);
   Result<Ending> run();
 
  private:
   Status start_all();
+  Environment environment_of_starters() const;
+  Status start_by_srun(std::vector<std::string> argv, Environment environment);
+  Status start_each(const std::vector<std::string>& argv, const Environment& base);
   Result<Starter> start_one(std::vector<std::string> argv, Environment environment, std::optional<int> rank);
   void start_helper();
   void wait();
@@ -59,7 +71,11 @@ class RankGroup {
   void rank_started(RankStory& story, std::int64_t pid);
   void start_sampling();
   void rank_ended(RankStory& story, Ended ended);
-  void welcome();
+  void refuse(const net::WorldEvent& event);
+  net::Message welcome_to(const net::Roster& roster) const;
+  void hear_nodes();
+  void node_ended(int node, const Ended& ended);
+  void end_nodes();
   void pump(Starter& starter);
   void read_once(Fd& pipe, LineMarker* marker, LineKeeper& keeper, Sink& sink);
   void look_after_processes();
@@ -68,10 +84,17 @@ class RankGroup {
   void keep_time();
   bool are_the_rest_deaf() const;
   void keep_watch(RankStory& story, Follow& follow);
-  void accuse(RankStory& story, std::string what, int exit_code);
+  bool keep_in_touch(RankStory& story, Follow& follow);
+  void tell_what_it_waits_for(const RankStory& story, Follow& follow);
+  bool is_stopped_here(Rank rank) const;
+  std::string host_at(std::string_view address) const;
+  enum class Loss { no, yes };
+  void accuse(RankStory& story, std::string what, int exit_code, Loss loss = Loss::no);
   void pass_on(int signal);
   void stop_all(int signal, std::string why);
   void kill_all();
+  std::vector<ProcessFacts> ours() const;
+  bool is_anything_left() const;
   void tell(const std::string& line) { err_.push_line(line); }
   bool is_over() const;
   Ending conclude() const;
@@ -81,6 +104,8 @@ class RankGroup {
 
   const GroupOptions& options_;
   net::WorldServer server_;
+  std::optional<net::WorldServer> nodes_;  // of torchrun, one on each
+  bool has_ended_nodes_ = false;
   SignalFd signals_;
   record::EventWriter events_;
   Sink out_;
@@ -98,6 +123,7 @@ class RankGroup {
   bool welcomed_ = false;
   bool out_of_time_ = false;
   bool notified_ = false;  // the ranks were asked to save and stop before the time is over
+  bool is_asked_to_stop_ = false;
   int interrupted_by_ = 0;
   std::string refusal_;
   int refusal_code_ = 0;

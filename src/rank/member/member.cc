@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <poll.h>
@@ -10,14 +11,16 @@
 
 #include "base/process.h"
 #include "net/port.h"
-#include "net/world.h"
 #include "rank/environment.h"
 #include "rank/member/guardian.h"
 #include "rank/member/invitation.h"
+#include "rank/member/joining.h"
+#include "rank/member/program.h"
 #include "rank/member/watch.h"
 #include "rank/process/output.h"
 #include "rank/process/process_tree.h"
 #include "rank/process/signals.h"
+#include "rank/process/tcp_table.h"
 #include "rank/report.h"
 #include "record/beacon.h"
 #include "record/run_folder.h"
@@ -32,6 +35,9 @@ constexpr Duration kSampleEvery = 1s;
 constexpr int kEndingTickMs = 10;
 constexpr int kIdleTickMs = 500;
 constexpr Duration kReaderPatience = 15s;
+// A rank that has been silent for so long may wait for a host that is gone: its sockets tell.
+constexpr Duration kLookAtSockets = 3s;
+constexpr int kRetransmits = 4;
 
 MonoTime now() { return RealClock().mono(); }
 
@@ -39,14 +45,31 @@ MonoTime now() { return RealClock().mono(); }
 struct Stream {
   Fd pipe;
   Sink sink;
-  LineMarker marker;
+  LineMarker marker;  // of all ranks but 0, where several write to one output
+  LineKeeper keeper;  // of rank 0 there
+  LineKeeper logged;  // on its way to the log, which both streams write to
+  bool is_shared;
   bool is_marked;
+  bool is_shown;  // torchrun's own words are for its log alone
   Tail tail;
 
-  Stream(int fd, const Place& place, bool marked)
+  Stream(int fd, const Invitation& invitation)
       : sink(fd, {.patience = kReaderPatience}),
-        marker(format("[{}] ", place.rank.value)),
-        is_marked(marked && place.rank.value != 0) {}
+        marker(format("[{}] ", invitation.place.rank.value)),
+        is_shared(invitation.shares_output()),
+        is_marked(is_shared && invitation.place.rank.value != 0),
+        is_shown(invitation.role != Role::node) {}
+
+  void show(std::string_view bytes, MonoTime time) {
+    if (!is_shown) return;
+    if (!is_shared) return sink.push(bytes);
+    sink.push(is_marked ? marker.feed(bytes) : keeper.feed(bytes, time));
+  }
+  bool is_keeping() const { return keeper.is_keeping() || logged.is_keeping(); }
+  void show_rest() {
+    if (is_shared) sink.push(is_marked ? marker.finish() : keeper.finish());
+    sink.drain();
+  }
 };
 
 class Member {
@@ -54,17 +77,20 @@ class Member {
   Member(const MemberOptions& options, Invitation invitation, SignalFd signals, LogFile log)
       : options_(options),
         invitation_(std::move(invitation)),
-        place_(invitation_.place),
-        beacon_(record::Attempt(invitation_.attempt, 0).beacon(place_.rank.value)),
+        beacon_(record::Attempt(invitation_.attempt, 0).beacon(invitation_.place.rank.value)),
         signals_(std::move(signals)),
         log_(std::move(log)),
-        out_(options.out_fd, place_, invitation_.is_under_srun),
-        err_(options.err_fd, place_, invitation_.is_under_srun) {}
+        out_(options.out_fd, invitation_),
+        err_(options.err_fd, invitation_) {}
 
   Result<int> run() {
-    OK_OR_RETURN(rendezvous, join_run());
-    if (!rendezvous) return exit_.shell_code();
-    start(*rendezvous);
+    OK_OR_RETURN(joined, join_run(invitation_, signals_));
+    if (!joined.rendezvous) return joined.exit.shell_code();
+    run_ = std::move(joined.run);
+    early_ = std::move(joined.early);
+    port_ = std::move(joined.port);
+    grace_ = joined.grace;
+    start(*joined.rendezvous);
     while (!is_over()) {
       wait();
       hear_signals();
@@ -75,13 +101,14 @@ class Member {
       if (now() >= next_sample_) sample();
     }
     finish();
-    return exit_.shell_code();
+    // The run knows how the command ended. Told of it, torchrun would kill the others before they are asked
+    // to end, and write a page. Neither does srun need to hear of a torchrun that had nothing left to do.
+    const bool is_told = invitation_.role == Role::torchrun_rank && !run_is_lost_;
+    return is_told || is_dismissed_ ? 0 : exit_.shell_code();
   }
 
  private:
-  // Nothing when the run will not have this rank: it says why, `exit_` is set.
-  Result<std::optional<Rendezvous>> join_run();
-  std::optional<net::Message> await_answer(Deadline deadline);
+  bool is_node() const { return invitation_.role == Role::node; }
   void start(const Rendezvous& rendezvous);
   void wait();
   void hear_signals();
@@ -102,7 +129,6 @@ class Member {
   // Constant after construction.
   const MemberOptions options_;
   const Invitation invitation_;
-  const Place place_;
   const Path beacon_;
 
   SignalFd signals_;
@@ -112,7 +138,7 @@ class Member {
   net::Channel run_;
   std::vector<net::Message> early_;  // came together with the welcome
   net::PortReservation port_;
-  Duration grace_ = 30s;
+  Duration grace_{0};
 
   std::optional<Child> child_;
   MonoTime started_;
@@ -125,66 +151,16 @@ class Member {
   bool stop_asked_ = false;
   bool run_is_lost_ = false;
   std::optional<MonoTime> kill_at_;
+  bool is_dismissed_ = false;  // torchrun, whose ranks have all ended
 };
 
-Result<std::optional<Rendezvous>> Member::join_run() {
-  net::Hello hello;
-  hello.rank = place_.rank;
-  hello.world_size = place_.world_size;
-  hello.host = net::host_name();
-  // Several nodes of Slurm may share a host, and its name for one need not be the kernel's.
-  if (invitation_.is_under_srun) hello.node = environment_value("SLURMD_NODENAME").value_or("");
-  hello.pid = ::getpid();
-  if (place_.rank.value == 0) {
-    const std::string wish = environment_value("MASTER_PORT").value_or("");
-    std::int64_t port = 0;
-    if (!wish.empty() && (!parse_number(wish, &port) || port < 1 || port > 65535)) {
-      return invalid("MASTER_PORT: '{}' is not a port", printable(wish));
-    }
-    auto reserved = wish.empty() ? net::PortReservation::find(static_cast<std::uint64_t>(::getpid()) * 7919)
-                                 : net::PortReservation::take(static_cast<std::uint16_t>(port));
-    if (!reserved.ok()) hello.problem = reserved.status().to_string();
-    if (reserved.ok()) port_ = std::move(*reserved);
-    hello.port = port_.port();
-  }
-  const Deadline deadline = Deadline::after(invitation_.start_limit + 5s);
-  OK_OR_RETURN(channel, net::join(invitation_.world, hello, deadline));
-  run_ = std::move(channel);
-  const auto answer = await_answer(deadline);
-  if (!answer) return std::optional<Rendezvous>();
-  grace_ = std::chrono::duration_cast<Duration>(Seconds(answer->number("grace_s").value_or(30)));
-  return std::optional<Rendezvous>(
-      {std::string(answer->text("address")), static_cast<int>(answer->integer("port").value_or(0))});
-}
-
-std::optional<net::Message> Member::await_answer(Deadline deadline) {
-  exit_ = {3, 0};  // unavailable: refused, or the run ended before all ranks had come
-  while (!deadline.passed() && !run_.is_closed()) {
-    pollfd waiting[] = {{run_.fd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
-    ::poll(waiting, 2, deadline.poll_ms());
-    if (const auto signal = signals_.take();
-        signal && (*signal == SIGTERM || *signal == SIGINT || *signal == SIGHUP)) {
-      exit_ = {0, *signal};
-      return std::nullopt;
-    }
-    auto messages = run_.receive();
-    if (!messages.ok()) return std::nullopt;
-    for (auto message = messages->begin(); message != messages->end(); ++message) {
-      if (message->kind == "refused" || message->kind == "stop") return std::nullopt;
-      if (message->kind != "welcome") continue;
-      exit_ = {};
-      early_.assign(std::next(message), messages->end());
-      return std::move(*message);
-    }
-  }
-  return std::nullopt;
-}
-
 void Member::start(const Rendezvous& rendezvous) {
+  std::error_code error;
+  const Path own = std::filesystem::read_symlink("/proc/self/exe", error);
+  Program program = program_of(invitation_, options_.command, rendezvous, current_environment(), own);
   Command command;
-  command.argv = options_.command;
-  command.environment =
-      rank_environment(current_environment(), place_, rendezvous, cores_per_rank(invitation_.cpus, place_));
+  command.argv = std::move(program.argv);
+  command.environment = std::move(program.environment);
   command.group = Group::own;
   command.parent_death_signal = SIGKILL;
   memory_before_ = memory_kills();
@@ -194,7 +170,8 @@ void Member::start(const Rendezvous& rendezvous) {
   auto err = Pipe::create();
   Status problem = out.ok() ? err.status() : out.status();
   if (problem.ok()) {
-    command.stdout_fd = out->write.get();
+    // What torchrun's ranks print is in their logs, and goes on as they hand it on.
+    if (!is_node()) command.stdout_fd = out->write.get();
     command.stderr_fd = err->write.get();
     auto child = Child::spawn(command);
     problem = child.status();
@@ -208,11 +185,13 @@ void Member::start(const Rendezvous& rendezvous) {
     return;
   }
   has_children_ = true;
-  out_.pipe = std::move(out->read);
+  if (!is_node()) out_.pipe = std::move(out->read);
   err_.pipe = std::move(err->read);
-  for (const Stream* stream : {&out_, &err_}) ::fcntl(stream->pipe.get(), F_SETFL, O_NONBLOCK);
+  for (const Stream* stream : {&out_, &err_}) {
+    if (stream->pipe) ::fcntl(stream->pipe.get(), F_SETFL, O_NONBLOCK);
+  }
   net::Message message{"started", {}};
-  if (invitation_.is_under_srun) message.with("step", environment_value("SLURM_STEP_ID").value_or(""));
+  if (!invitation_.step.empty()) message.with("step", invitation_.step);
   (void)run_.send(message.with("pid", std::int64_t{child_->pid()}));
 }
 
@@ -226,8 +205,9 @@ void Member::wait() {
     if (stream->pipe && stream->sink.has_room()) waiting.push_back({stream->pipe.get(), POLLIN, 0});
     if (stream->sink.wants_write()) waiting.push_back({stream->sink.fd(), POLLOUT, 0});
   }
-  const bool is_ending = has_ended_ || stop_asked_;
-  ::poll(waiting.data(), waiting.size(), is_ending ? kEndingTickMs : kIdleTickMs);
+  const bool is_keeping = out_.is_keeping() || err_.is_keeping();
+  const bool is_soon = has_ended_ || stop_asked_ || is_keeping;
+  ::poll(waiting.data(), waiting.size(), is_soon ? kEndingTickMs : kIdleTickMs);
 }
 
 void Member::hear_signals() {
@@ -249,6 +229,11 @@ void Member::hear_run() {
     if (message.kind == "stop") stop(signal, grace_);
     if (message.kind == "kill") stop(SIGKILL, Duration::zero());
     if (message.kind == "signal") pass_on(signal);
+    // What is left below torchrun ends itself.
+    if (message.kind == "leave" && child_ && !has_ended_) {
+      is_dismissed_ = true;
+      (void)child_->signal(SIGKILL);
+    }
   }
   if (!messages.ok() || run_.is_closed()) {
     run_is_lost_ = true;  // without the run nobody would ever end us
@@ -261,18 +246,21 @@ bool Member::read_once(Stream& stream) {
   const ssize_t n = ::read(stream.pipe.get(), buffer, sizeof buffer);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (n <= 0) {
+    log_.write(stream.logged.finish());
     stream.pipe.reset();
     return false;
   }
   const std::string_view bytes(buffer, static_cast<std::size_t>(n));
-  log_.write(bytes);
+  log_.write(stream.logged.feed(bytes, now()));
   stream.tail.feed(bytes);
-  stream.sink.push(stream.is_marked ? stream.marker.feed(bytes) : bytes);
+  stream.show(bytes, now());
   return true;
 }
 
 void Member::pump(Stream& stream) {
   if (stream.pipe && stream.sink.has_room()) (void)read_once(stream);
+  log_.write(stream.logged.overdue(now()));
+  stream.sink.push(stream.keeper.overdue(now()));
   stream.sink.flush(now());
 }
 
@@ -331,9 +319,11 @@ void Member::report_end(std::string start_error, bool has_children) {
 
 void Member::sample() {
   next_sample_ = now() + kSampleEvery;
-  if (has_ended_) return;
+  if (has_ended_ || is_node()) return;
   Sample seen{.time = now()};
+  std::vector<pid_t> pids;
   for (const ProcessFacts& process : descendants(::getpid())) {
+    pids.push_back(process.pid);
     seen.cpu_s += process.cpu_s;
     seen.is_stopped = seen.is_stopped || process.state == 'T';
   }
@@ -345,6 +335,7 @@ void Member::sample() {
   beat.silent_s = Seconds(watch_.silent_for()).count();
   beat.has_beacon = watch_.has_beacon();
   beat.where = read_whereabouts(beacon_);
+  if (watch_.silent_for() >= kLookAtSockets) beat.waits_for = silent_peer(pids, kRetransmits);
   if (!run_is_lost_ && !run_.has_unsent()) (void)run_.send(to_message(beat));
 }
 
@@ -371,8 +362,8 @@ void Member::kill_all() {
 void Member::finish() {
   for (Stream* stream : {&out_, &err_}) {
     while (stream->pipe && read_once(*stream)) stream->sink.drain();
-    if (stream->is_marked) stream->sink.push(stream->marker.finish());
-    stream->sink.drain();
+    log_.write(stream->logged.finish());
+    stream->show_rest();
   }
   const Deadline deadline = Deadline::after(2s);
   while (run_.has_unsent() && !run_.is_closed() && !deadline.passed()) {
@@ -394,8 +385,14 @@ Result<int> run_member(const MemberOptions& options) {
     RETURN_IF_ERROR(become_subreaper());
   }
   OK_OR_RETURN(signals, SignalFd::open({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}));
-  OK_OR_RETURN(log, LogFile::open(record::Attempt(invitation.attempt, 0).log(invitation.place.rank.value)));
-  Member member(options, std::move(invitation), std::move(signals), std::move(log));
+  const record::Attempt attempt(invitation.attempt, 0);
+  const int number = invitation.place.rank.value;
+  OK_OR_RETURN(
+      log, LogFile::open(invitation.role == Role::node ? attempt.torchrun_log(number) : attempt.log(number)));
+  const Fd errors = errors_of_the_run();
+  MemberOptions own = options;
+  if (errors) own.err_fd = errors.get();
+  Member member(own, std::move(invitation), std::move(signals), std::move(log));
   return member.run();
 }
 

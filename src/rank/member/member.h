@@ -1,6 +1,7 @@
 // The process of one rank, `stoker rank -- COMMAND`: joins the run, starts the command with its environment,
-// carries its output to the log and on, watches it, and ends it with everything below it. One thread, one
-// poll loop; it changes the process (signal mask, subreaper), so it is the whole program.
+// carries its output to the log and on, watches it, and ends it with everything below it. On a node of
+// torchrun it does the same for that. One thread, one poll loop; it changes the process (signal mask,
+// subreaper), so it is the whole program.
 #pragma once
 
 #include <string>

@@ -1,0 +1,110 @@
+#include "rank/member/program.h"
+
+#include <gmock/gmock.h>
+
+namespace stoker::rank {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::MatchesRegex;
+
+Invitation second_node() {
+  Invitation invitation;
+  invitation.role = Role::node;
+  invitation.ranks_world = "secret@10.0.0.1:7";
+  invitation.place = {Rank(1), WorldSize(2), 0, 1, 1};
+  invitation.ranks_of_node = "2,3";
+  invitation.cpus = 4;
+  return invitation;
+}
+
+TEST(Program, of_a_node_is_torchrun_with_the_script_s_interpreter) {
+  const Program program = program_of(second_node(), {"/venv/bin/python3", "train.py", "--", "x"},
+                                     {"10.0.0.1", 12345}, {{"TORCHELASTIC_RUN_ID", "outer"}}, "/opt/stoker");
+  EXPECT_THAT(
+      program.argv,
+      ElementsAre("/venv/bin/python3", "-m", "torch.distributed.run", "--nnodes=2", "--node-rank=1",
+                  "--nproc-per-node=3", "--master-addr=10.0.0.1", "--master-port=12345", "--max-restarts=0",
+                  "--no-python", "/opt/stoker", "rank", "--", "/venv/bin/python3", "train.py", "--", "x"));
+  EXPECT_EQ(variable(program.environment, "OMP_NUM_THREADS"), "4");
+  EXPECT_EQ(variable(program.environment, kWorldVariable), "secret@10.0.0.1:7");
+  EXPECT_EQ(variable(program.environment, kPlaceVariable), "torchrun");
+  EXPECT_EQ(variable(program.environment, kRanksWorldVariable), "");
+  EXPECT_EQ(variable(program.environment, "TORCHELASTIC_RUN_ID"), "");
+}
+
+TEST(Program, of_other_commands_takes_the_first_torchrun) {
+  EXPECT_EQ(program_of(second_node(), {"/bin/sh", "-c", "x"}, {}, {}, "/opt/stoker").argv[0], "torchrun");
+}
+
+TEST(Program, below_torchrun_keeps_what_torchrun_says_but_for_where_ranks_meet) {
+  Invitation invitation;
+  invitation.role = Role::torchrun_rank;
+  invitation.place = {Rank(3), WorldSize(5), 1, 3, 1};
+  invitation.ranks_of_node = "2,3";
+  const Program program = program_of(invitation, {"train"}, {"10.0.0.1", 12345},
+                                     {{"RANK", "3"},
+                                      {"MASTER_PORT", "999"},
+                                      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                                      {"OMP_NUM_THREADS", "4"},
+                                      {"SLURM_JOB_ID", "7"},
+                                      {"SLURM_PROCID", "1"},
+                                      {std::string(kPlaceVariable), "torchrun"}},
+                                     "/opt/stoker");
+  EXPECT_THAT(program.argv, ElementsAre("train"));
+  EXPECT_EQ(variable(program.environment, "RANK"), "3");
+  EXPECT_EQ(variable(program.environment, "MASTER_ADDR"), "10.0.0.1");
+  EXPECT_EQ(variable(program.environment, "MASTER_PORT"), "12345");
+  EXPECT_EQ(variable(program.environment, "TORCHELASTIC_USE_AGENT_STORE"), "False");
+  EXPECT_EQ(variable(program.environment, "SLURM_PROCID"), "3");
+  EXPECT_EQ(variable(program.environment, "NODE_RANK"), "1");
+  EXPECT_EQ(variable(program.environment, kPlaceVariable), "");
+}
+
+TEST(Program, of_a_rank_that_shares_a_gpu_sees_that_one) {
+  Invitation invitation;
+  invitation.place = {Rank(3), WorldSize(4), 3, 4, 0};
+  invitation.ranks_per_gpu = 2;
+  const Environment base{{"CUDA_VISIBLE_DEVICES", "4,6"}};
+  EXPECT_TRUE(check_program(invitation, base).ok());
+  EXPECT_EQ(variable(program_of(invitation, {"train"}, {}, base, "").environment, "CUDA_VISIBLE_DEVICES"),
+            "6");
+  EXPECT_FALSE(check_program(invitation, {{"CUDA_VISIBLE_DEVICES", "4"}}).ok());
+}
+
+TEST(Program, an_interface_that_is_not_there_is_told_with_those_that_are) {
+  Invitation invitation;
+  invitation.place = {Rank(0), WorldSize(1), 0, 1, 0};
+  const Environment wrong{{"GLOO_SOCKET_IFNAME", "nosuch"}, {"NCCL_SOCKET_IFNAME", "neither"}};
+  const Status told = check_program(invitation, wrong);
+  EXPECT_EQ(told.code(), Code::unavailable);
+  EXPECT_THAT(
+      std::string(told.message()),
+      MatchesRegex("GLOO_SOCKET_IFNAME=nosuch names no interface that is up \\(there are .*lo.*; left out, "
+                   "it is chosen for you\\)"));
+  EXPECT_TRUE(check_program(invitation, {{"GLOO_SOCKET_IFNAME", "lo"}}).ok());
+  // NCCL is nobody's without a GPU.
+  EXPECT_TRUE(check_program(invitation, {{"NCCL_SOCKET_IFNAME", "nosuch"}}).ok());
+  EXPECT_FALSE(
+      check_program(invitation, {{"NCCL_SOCKET_IFNAME", "nosuch"}, {"CUDA_VISIBLE_DEVICES", "0"}}).ok());
+  EXPECT_TRUE(
+      check_program(invitation, {{"NCCL_SOCKET_IFNAME", "^nosuch"}, {"CUDA_VISIBLE_DEVICES", "0"}}).ok());
+}
+
+TEST(Program, finds_the_staged_folder_of_its_own_node) {
+  const Environment base = {{std::string(kStageVariable), "/tmp/stoker-r\n/tmp/stoker-r.2"}};
+  Invitation invitation;
+  invitation.place = {Rank(3), WorldSize(4), 1, 2, 1};
+  for (const Role role : {Role::rank, Role::torchrun_rank}) {
+    invitation.role = role;
+    const Program program = program_of(invitation, {"train"}, {"10.0.0.1", 12345}, base, "/opt/stoker");
+    EXPECT_EQ(variable(program.environment, "STOKER_STAGE_DIR"), "/tmp/stoker-r.2");
+    EXPECT_EQ(variable(program.environment, kStageVariable), "");
+  }
+  // Through torchrun the list goes on to the ranks below.
+  const Program above = program_of(second_node(), {"train"}, {}, base, "/opt/stoker");
+  EXPECT_EQ(variable(above.environment, kStageVariable), base[0].second);
+}
+
+}  // namespace
+}  // namespace stoker::rank

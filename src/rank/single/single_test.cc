@@ -1,0 +1,112 @@
+#include "rank/single/single.h"
+
+#include <csignal>
+#include <thread>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+
+namespace stoker::rank {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+class Box {
+ public:
+  Result<SingleEnding> run(const std::string& shell) {
+    options.command = {"/bin/sh", "-c", shell};
+    options.environment = {{"PATH", "/usr/bin:/bin"}, {"HERE", box_.path().string()}};
+    options.log = box_ / "log";
+    options.grace = 10s;
+    return run_single(options);
+  }
+  std::string log() const { return *read_file(box_ / "log"); }
+  bool has(const char* name) const { return path_exists(box_ / name); }
+  /// Sends the signal to this process as soon as the file is there.
+  std::thread signal_when(const char* name, int signal) const {
+    return std::thread([this, name, signal] {
+      for (int i = 0; i < 3000 && !has(name); ++i) ::usleep(10'000);
+      ::kill(::getpid(), signal);
+    });
+  }
+
+  SingleOptions options;
+
+ private:
+  TempDirectory box_;
+};
+
+// The mask that run_single leaves must hold in every thread before a signal comes.
+class Single : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (int signal : {SIGTERM, SIGUSR1}) ::sigaddset(&set, signal);
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  }
+};
+
+TEST_F(Single, is_a_world_of_one_and_its_output_is_added_to_the_log) {
+  Box box;
+  for (int turn = 0; turn < 2; ++turn) {
+    const auto ending = box.run("echo $RANK/$WORLD_SIZE $MASTER_ADDR; echo bad >&2");
+    ASSERT_TRUE(ending.ok()) << ending.status().to_string();
+    EXPECT_EQ(ending->outcome, record::Outcome::done);
+  }
+  EXPECT_EQ(box.log(), "0/1 127.0.0.1\nbad\n0/1 127.0.0.1\nbad\n");
+}
+
+TEST_F(Single, how_it_ends_is_told) {
+  Box box;
+  const auto failed = box.run("exit 7");
+  EXPECT_EQ(failed->outcome, record::Outcome::failed);
+  EXPECT_EQ(failed->exit_code, 7);
+  EXPECT_EQ(failed->cause, "exit code 7");
+  EXPECT_EQ(box.run("kill -9 $$")->cause, "killed by signal 9 (SIGKILL)");
+  EXPECT_EQ(box.run("exit 75")->cause, "stopped after a checkpoint");
+  box.options.command = {};
+  SingleOptions options = box.options;
+  options.command = {"/no/such/program"};
+  EXPECT_EQ(run_single(options).status().code(), Code::not_found);
+}
+
+TEST_F(Single, nothing_that_it_started_outlives_it) {
+  Box box;
+  const auto ending = box.run("setsid sleep 300 & echo $! > $HERE/pid");
+  ASSERT_TRUE(ending.ok());
+  std::int64_t pid = 0;
+  ASSERT_TRUE(parse_number(trim(*read_file(box.options.log.parent_path() / "pid")), &pid));
+  EXPECT_NE(::kill(static_cast<pid_t>(pid), 0), 0);
+}
+
+TEST_F(Single, its_time_ends_it_after_it_was_asked_to_save) {
+  Box box;
+  box.options.deadline = unix_seconds(RealClock().wall()) + 1;
+  box.options.deadline_text = "time 1s is over (resources.time)";
+  box.options.notice = 900ms;
+  const auto ending = box.run("trap 'echo asked' USR1; while :; do sleep 0.05; done");
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending->cause, "time 1s is over (resources.time)");
+  EXPECT_EQ(ending->exit_code, 1);
+  EXPECT_EQ(box.log(), "asked\n");
+}
+
+TEST_F(Single, an_interrupt_reaches_it_and_decides_the_ending) {
+  Box box;
+  std::thread sender = box.signal_when("ready", SIGTERM);
+  const auto ending =
+      box.run("trap 'echo told; exit 3' TERM; touch $HERE/ready; while :; do sleep 0.05; done");
+  sender.join();
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending->outcome, record::Outcome::stopped);
+  EXPECT_EQ(ending->exit_code, 143);
+  EXPECT_EQ(ending->interrupted_by, SIGTERM);
+  EXPECT_THAT(box.log(), HasSubstr("told\n"));
+}
+
+}  // namespace
+}  // namespace stoker::rank

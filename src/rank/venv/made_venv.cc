@@ -1,0 +1,171 @@
+// A virtual environment comes into being so, in a place P of the node:
+//   1. flock P/stoker-venv-<key>.lock: one process of the node makes it, the others wait
+//   2. what an interrupted making left in P/stoker-venv-<key> is removed
+//   3. python3 -m venv, pip install
+//   4. the file `complete` inside                      <- it exists from here on
+// The key is of the requirements' text, the wheelhouse and the Python: another one of these makes another
+// one. The lock is on the node's own disk, where flock holds; a killed maker's lock goes with it.
+#include "rank/venv/made_venv.h"
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "rank/environment.h"
+
+namespace stoker::rank {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kLookAtLock = 50ms;
+constexpr std::string_view kComplete = "complete";
+
+Result<Captured> run(const VenvRequest& request, std::vector<std::string> argv, Deadline deadline) {
+  Command command;
+  command.argv = std::move(argv);
+  command.environment = request.environment;
+  return run_program(command, deadline);
+}
+
+// The version of python3 and where it is: another one needs another environment.
+Result<std::string> python_of(const VenvRequest& request, Deadline deadline) {
+  auto told = run(request, {"python3", "-c", "import sys; print(sys.version, sys.base_prefix)"}, deadline);
+  if (!told.ok()) return std::move(told).error().with_context("environment.venv");
+  if (!told->exit.ok()) return invalid("environment.venv: python3 ended with {}", to_text(told->exit));
+  return std::move(told->out);
+}
+
+// pip's last words that say what is wrong.
+std::string complaint_of(const Captured& done) {
+  std::string last;
+  for (std::string_view line : split(done.err, '\n')) {
+    line = trim(line);
+    if (line.starts_with("ERROR: ")) last = printable(line.substr(7, 300));
+  }
+  return last.empty() ? to_text(done.exit) : last;
+}
+
+Result<Fd> lock(const Path& path, Deadline deadline) {
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file) return posix_error(path.string(), errno);
+  RealClock clock;
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return posix_error(path.string(), errno);
+    if (deadline.passed()) return timeout("environment.venv: another process still makes {}", path.stem());
+    clock.sleep(kLookAtLock);
+  }
+  return file;
+}
+
+Status install(const VenvRequest& request, const Path& folder, Deadline deadline) {
+  RETURN_IF_ERROR(remove_tree(folder));
+  auto made = run(request, {"python3", "-m", "venv", folder.string()}, deadline);
+  if (!made.ok()) return std::move(made).error().with_context("environment.venv");
+  // Some distributions leave out what venv needs for pip; sites have virtualenv then.
+  if (!made->exit.ok()) made = run(request, {"virtualenv", "--no-download", folder.string()}, deadline);
+  if (!made.ok() || !made->exit.ok()) {
+    return invalid("environment.venv: neither python3 -m venv nor virtualenv can make one here")
+        .cure("install python3-venv, or environment: {{modules: [python]}}");
+  }
+  std::vector<std::string> pip = {(folder / "bin/python").string(), "-m",     "pip", "install", "--no-input",
+                                  "--disable-pip-version-check",    "--quiet"};
+  if (!request.wheelhouse.empty())
+    pip.insert(pip.end(), {"--no-index", "--find-links", request.wheelhouse.string()});
+  pip.insert(pip.end(), {"--requirement", request.requirements.string()});
+  const auto installed = run(request, std::move(pip), deadline);
+  if (!installed.ok()) return installed.status().with_context("environment.venv");
+  if (!installed->exit.ok())
+    return invalid("environment.venv: {}: {}", printable(request.requirements.string()),
+                   complaint_of(*installed));
+  return write_file(folder / kComplete, "");
+}
+
+// In a folder that all users share nobody else may have put one for us.
+Status check_owner(const Path& place) {
+  struct stat info{};
+  if (::lstat(place.c_str(), &info) != 0) return posix_error(place.string(), errno);
+  if (S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+    return {};
+  return exists("{}: is another user's, or others may write in it", place);
+}
+
+Result<MadeVenv> make_in(const VenvRequest& request, const Path& place, const std::string& name,
+                         Deadline deadline) {
+  const bool is_new = ::mkdir(place.c_str(), 0700) == 0;
+  if (!is_new) RETURN_IF_ERROR(make_directories(place));
+  if (place.parent_path() == "/tmp") RETURN_IF_ERROR(check_owner(place));
+  const Result<Fd> held = lock(place / (name + ".lock"), deadline);  // until we return
+  if (!held.ok()) return held.error();
+  MadeVenv venv{.folder = place / name, .note = ""};
+  if (path_exists(venv.folder / kComplete)) return venv;
+  const MonoTime began = RealClock().mono();
+  const Status status = install(request, venv.folder, deadline);
+  if (!status.ok()) {
+    (void)remove_tree(venv.folder);
+    return status;
+  }
+  venv.is_new = true;
+  venv.seconds = Seconds(RealClock().mono() - began).count();
+  return venv;
+}
+
+bool is_of_the_place(const Status& status) {
+  return status.code() == Code::no_space || status.code() == Code::unavailable ||
+         status.code() == Code::exists;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "node";
+}
+
+}  // namespace
+
+std::vector<Path> venv_places(const Environment& environment, const std::string& host) {
+  std::vector<Path> places;
+  for (std::string_view name : {"SLURM_TMPDIR", "TMPDIR"}) {
+    const std::string folder = variable(environment, name);
+    if (folder.starts_with('/')) places.emplace_back(folder);
+  }
+  places.emplace_back(format("/tmp/stoker-{}", ::geteuid()));
+  const std::string attempt = variable(environment, "STOKER_ATTEMPT_DIR");
+  if (!attempt.empty()) places.push_back(Path(attempt) / ("venv-" + host));
+  return places;
+}
+
+Result<MadeVenv> make_venv(const VenvRequest& request, Deadline deadline) {
+  OK_OR_RETURN(text, read_file(request.requirements, 1_MiB));
+  OK_OR_RETURN(python, python_of(request, deadline));
+  const std::string key =
+      hex(sha256(format("{}\n{}\n{}", text, request.wheelhouse.string(), python))).substr(0, 12);
+  const std::string name = "stoker-venv-" + key;
+  std::string note;
+  Status last = unavailable("environment.venv: there is no folder to make it in");
+  for (const Path& place : venv_places(request.environment, host_name())) {
+    auto venv = make_in(request, place, name, deadline);
+    if (venv.ok()) {
+      venv->note = note;
+      return venv;
+    }
+    last = venv.error();
+    // What packages cannot be had here cannot be had elsewhere.
+    if (!is_of_the_place(last) && last.message().starts_with("environment.venv")) return last;
+    note = format("not in {}: {}", place, last.message());
+  }
+  return last;
+}
+
+Environment with_venv(Environment environment, const Path& folder) {
+  const std::string path = variable(environment, "PATH");
+  set_variable(environment, "PATH", (folder / "bin").string() + (path.empty() ? "" : ":" + path));
+  set_variable(environment, "VIRTUAL_ENV", folder.string());
+  unset_variable(environment, "PYTHONHOME");
+  return environment;
+}
+
+}  // namespace stoker::rank

@@ -1,0 +1,226 @@
+"""`stage:` in a job: what lies on the node's own disk before the ranks start, and what comes back."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from running import finish, wait_for
+
+SHOW = "cd $STOKER_STAGE_DIR && cat a/one b/two c/three && readlink a/link && stat -c %a a/one"
+
+
+def write_job(stoker, run: str, stage: str, more: str = "", local: Path | None = None) -> None:
+    (stoker.folder / "job.yaml").write_text(
+        f"name: staged\nrun: {{shell: {json.dumps(run)}}}\nresources: {{ranks_per_node: 2}}\n"
+        f"stage: {{{stage}, directory: {local or stoker.folder / 'local'}}}\n{more}"
+    )
+
+
+@pytest.fixture
+def sources(stoker) -> Path:
+    """a.tar, b.zip and the folder c in src/."""
+    src = stoker.folder / "src"
+    for name, text in (("a/one", "1\n"), ("b/two", "2\n"), ("c/three", "3\n")):
+        (src / name).parent.mkdir(parents=True)
+        (src / name).write_text(text)
+    (src / "a/link").symlink_to("one")
+    (src / "a/one").chmod(0o755)
+    with tarfile.open(src / "a.tar", "w") as tar:
+        tar.add(src / "a", "a")
+    with zipfile.ZipFile(src / "b.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(src / "b/two", "b/two")
+    return src
+
+
+def local(stoker) -> list[str]:
+    folder = stoker.folder / "local"
+    return os.listdir(folder) if folder.exists() else []
+
+
+def attempt(stoker, number: int = 1) -> Path:
+    (run,) = (stoker.folder / "runs").iterdir()
+    return run / f"attempts/{number}"
+
+
+def staged_events(stoker) -> list[dict]:
+    lines = (attempt(stoker) / "events-node-0000.jsonl").read_text().splitlines()
+    return [event for event in map(json.loads, lines) if event["kind"] == "staged"]
+
+
+def test_archives_and_folders_are_there_before_the_ranks(stoker, sources: Path):
+    write_job(stoker, SHOW, "unpack: [src/a.tar, src/b.zip], copy: [src/c]")
+    done = stoker("run", "job.yaml", code=0)
+    assert sorted(done.out.replace("[1] ", "").splitlines()) == sorted(["1", "2", "3", "one", "755"] * 2)
+    assert "staged 4 files, 6 B in " in done.err
+    (event,) = staged_events(stoker)
+    assert (event["direction"], event["files"], event["bytes"]) == ("in", 4, 6)
+    assert local(stoker) == []
+
+
+def test_ranks_of_a_node_find_one_folder_that_was_filled_once(stoker, sources: Path):
+    write_job(stoker, 'stat -c "%i" $STOKER_STAGE_DIR/c/three', "copy: [src/c]")
+    done = stoker("run", "job.yaml", code=0)
+    assert len(set(done.out.replace("[1] ", "").splitlines())) == 1
+    assert len(staged_events(stoker)) == 1
+
+
+def test_results_come_back_also_from_a_run_that_failed(stoker):
+    write_job(
+        stoker,
+        "mkdir -p $STOKER_STAGE_DIR/results; echo $RANK > $STOKER_STAGE_DIR/results/$RANK;"
+        "while [ $(ls $STOKER_STAGE_DIR/results | wc -l) != 2 ]; do sleep 0.05; done; exit 3",
+        "back: [results, models/]",
+    )
+    failed = stoker("run", "job.yaml", code=3)
+    back = attempt(stoker) / "back/node-0000/results"
+    assert sorted(file.name for file in back.iterdir()) == ["0", "1"]
+    assert "models/ is not there, and not copied back\n" in failed.err
+    assert "copied back 2 files, 4 B in " in failed.err
+    assert local(stoker) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_results_come_back_after_a_signal(stoker, number: int):
+    write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 100", "back: ['0', '1']")
+    run = stoker.start("run", "job.yaml")
+    wait_for(lambda: all([p.read_text() for p in (stoker.folder / "local").glob(f"*/{rank}")] for rank in "01"), 60)
+    os.killpg(run.pid, number)
+    code, _ = finish(run)
+    assert code == 128 + number
+    back = attempt(stoker) / "back/node-0000"
+    assert [(back / rank).read_text() for rank in "01"] == ["0\n", "1\n"]
+    assert local(stoker) == []
+
+
+def test_results_come_back_when_the_run_is_killed_outright(stoker):
+    write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 100", "back: ['0']")
+    run = stoker.start("run", "job.yaml")
+    wait_for(lambda: [p.read_text() for p in (stoker.folder / "local").glob("*/0")], 60)
+    os.kill(run.pid, signal.SIGKILL)
+    finish(run)
+    wait_for(lambda: (attempt(stoker) / "back/node-0000/0").exists(), 60)
+    wait_for(lambda: local(stoker) == [], 60)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Whoever opens the file meanwhile waits (a lease, which the kernel takes away after 45 s)."""
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    file = os.open(path, os.O_RDWR)
+    try:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield
+    finally:
+        os.close(file)
+        signal.signal(signal.SIGIO, before)
+
+
+def test_what_a_killed_stager_left_is_not_taken_for_whole(stoker, sources: Path):
+    """kill -9 while things are brought: the next attempt begins anew, and takes away what was left."""
+    write_job(stoker, "ls $STOKER_STAGE_DIR", "unpack: [src/a.tar], copy: [src/c]")
+    with held(sources / "c/three"):
+        run = stoker.start("run", "job.yaml")
+        (left,) = wait_for(lambda: list((stoker.folder / "local").glob("stoker-*/.staging-*/c")), 60)
+        found = subprocess.run(["pgrep", "-P", str(run.pid), "-f", " stage "], capture_output=True, text=True)
+        (stager,) = found.stdout.split()
+        os.kill(int(stager), signal.SIGKILL)
+        code, said = finish(run)
+    assert code == 3
+    assert "staging: 0 of 1 nodes answered, then it ended (its words stand above)" in said
+    assert left.exists()
+    again = stoker("resume", "last", code=0)
+    assert sorted(again.out.replace("[1] ", "").split()) == ["a", "a", "c", "c"]
+    assert local(stoker) == []
+
+
+def test_a_signal_while_things_are_brought_ends_the_run_before_its_ranks(stoker, sources: Path):
+    write_job(stoker, "echo never", "copy: [src/c]")
+    with held(sources / "c/three"):
+        run = stoker.start("run", "job.yaml")
+        wait_for(lambda: list((stoker.folder / "local").glob("stoker-*/.staging-*/c")), 60)
+        os.kill(run.pid, signal.SIGTERM)
+    code, said = finish(run)
+    assert code == 128 + signal.SIGTERM
+    assert "interrupted by SIGTERM while data were brought to the nodes (stage)" in said
+    wait_for(lambda: local(stoker) == [], 60)
+    (shown,) = json.loads(stoker("status", "--json", code=0).out)["runs"]
+    assert shown["state"] == "stopped"
+
+
+def test_a_source_that_is_not_there_is_told_before_anything_begins(stoker, sources: Path):
+    write_job(stoker, "echo never", "unpack: [src/none.tar]")
+    refused = stoker("run", "job.yaml", code=1)
+    assert refused.err.splitlines() == [f"stage.unpack: {sources}/none.tar: no such file or folder"]
+    assert not (stoker.folder / "runs").exists()
+
+
+@pytest.mark.parametrize("name", ["torn.tar", "text.tar"])
+def test_a_damaged_archive_ends_the_run_before_its_ranks(stoker, sources: Path, name: str):
+    said = f"{name}: "
+    whole = (sources / "a.tar").read_bytes()
+    (sources / "torn.tar").write_bytes(whole[:700])
+    (sources / "text.tar").write_text("this is no archive at all\n" * 100)
+    write_job(stoker, "echo never", f"unpack: [src/{name}]")
+    refused = stoker("run", "job.yaml", code=1)
+    assert refused.out == ""
+    assert said in refused.err
+    (run,) = json.loads(stoker("status", "--json", code=0).out)["runs"]
+    assert (run["state"], run["exit_code"]) == ("failed", 1)
+    assert said in run["reason"]
+    assert local(stoker) == []
+
+
+def test_an_archive_that_leads_out_is_refused(stoker):
+    with tarfile.open(stoker.folder / "evil.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("../evil"))
+    write_job(stoker, "echo never", "unpack: [evil.tar]")
+    refused = stoker("run", "job.yaml", code=2).err
+    assert "evil.tar: member '../evil' leads out of the folder it is unpacked into" in refused
+    assert not (stoker.folder / "evil").exists()
+    assert not (stoker.folder / "local/evil").exists()
+
+
+def test_what_is_wanted_back_lies_below_the_folder(stoker):
+    write_job(stoker, "true", "back: [../../etc]")
+    refused = stoker("run", "job.yaml", code=2).err
+    assert "stage.back: '../../etc' is no name below STOKER_STAGE_DIR (as in results)" in refused
+
+
+@pytest.mark.needs("mount")
+def test_a_disk_that_is_too_small_is_told_before_anything_is_written(stoker, tmpfs):
+    disk = tmpfs("1M")
+    (stoker.folder / "big").write_bytes(os.urandom(3_000_000))
+    with tarfile.open(stoker.folder / "big.tar", "w") as tar:
+        tar.add(stoker.folder / "big", "big")
+    for stage in ("unpack: [big.tar]", "copy: [big]"):
+        write_job(stoker, "echo never", stage, local=disk)
+        refused = stoker("run", "job.yaml", code=1).err
+        assert "takes 3.00 MB, " in refused and f" are free in {disk}/stoker-" in refused
+        assert "\n  try: stage: {directory: DIR}, a folder of a disk that has room on every node\n" in refused
+        assert os.listdir(disk) == []
+
+
+@pytest.mark.needs("mount")
+def test_results_that_find_a_full_disk_fail_the_run_and_stay_on_the_node(stoker, tmpfs):
+    disk = tmpfs("1M")
+    write_job(
+        stoker,
+        "head -c 3000000 /dev/zero > $STOKER_STAGE_DIR/best-$RANK",
+        "back: [best-0]",
+        f"record: {{directory: {disk}/runs}}\n",
+    )
+    failed = stoker("run", "job.yaml", code=1).err
+    assert "stage.back: " in failed and "best-0: takes 3.00 MB, " in failed
+    (kept,) = local(stoker)
+    assert kept.startswith("kept-stoker-") and f"stays there in {stoker.folder}/local/{kept}" in failed
+    assert (stoker.folder / "local" / kept / "best-0").stat().st_size == 3_000_000
+    (run,) = json.loads(stoker("status", "--runs", disk / "runs", "--json", code=0).out)["runs"]
+    assert run["state"] == "failed"
