@@ -43,7 +43,12 @@ class Runs:
 
     def wait(self, run: str | Path = "last", code: int | None = 0) -> str:
         """What `stoker wait` says in the end."""
-        return self.stoker("wait", run, code=code, timeout=300).out
+        done = self.stoker("wait", run, "--timeout", "240s", code=None, timeout=280)
+        if ": still " in done.err:
+            pytest.fail(f"{done.err}\n{self.lab.story()}")
+        if code is not None and done.code != code:
+            pytest.fail(f"wait {run}: exit {done.code}, expected {code}\n{done.out}{done.err}\n{self.lab.story()}")
+        return done.out
 
     @property
     def run(self) -> Path:

@@ -1,6 +1,7 @@
 """What `stoker resume` refuses: changes that would make another run of it."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -80,5 +81,33 @@ def test_what_may_change_is_taken(stoker, run, example_dataset):
     settings = ["train.epochs=5", "train.optimizer.lr=0.01", "resources.ranks_per_node=4", "data.train.source=moved"]
     shown = stoker("resume", "last", "--dry-run", *(word for text in settings for word in ("--set", text)))
     assert "cannot change" not in shown.err
+    told = [line for line in shown.err.splitlines() if line.startswith("changed: ")]
+    assert told == [
+        "changed: train.epochs: 3 → 5 (--set train.epochs)",
+        "changed: train.optimizer.lr: 0.1 → 0.01 (--set train.optimizer.lr)",
+        f"changed: data.train.source: {example_dataset} → {stoker.folder}/moved (--set data.train.source)",
+        "changed: resources.ranks_per_node: 1 → 4 (--set resources.ranks_per_node)",
+        "changed: ranks: 1 → 4",
+    ]
     assert shown.code in (0, 1)  # 1: this build has no stoker-train
     assert shown.code == 0 or "stoker-train" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("run", "key", "now"),
+    [
+        ("\"sh -c 'echo lr ${params.lr}; exit 1'\"", "run", "sh -c 'echo lr 0.1; exit 1'"),
+        ("{shell: 'echo lr ${params.lr}; exit 1'}", "run.shell", "echo lr 0.1; exit 1"),
+    ],
+)
+def test_params_that_would_change_nothing_are_refused_with_what_would(stoker, run: str, key: str, now: str):
+    (stoker.folder / "job.yaml").write_text(f"name: again\nrun: {run}\nparams: {{lr: 0.1}}\n")
+    stoker("run", "job.yaml", code=1)
+    refused = stoker("resume", "last", "--set", "params.lr=0.2", code=2).err.splitlines()
+    (folder,) = (stoker.folder / "runs").iterdir()
+    assert refused[0] == f"run {folder.name}: --set params.lr=0.2: its command was made with the values it had"
+    cure, _, rest = refused[1].rpartition(", ")
+    assert rest == "with the new value in it"
+    words = shlex.split(cure)
+    assert words == ["try:", "stoker", "resume", folder.name, "--set", f"{key}={now}"]
+    assert stoker("resume", "last", "--set", words[-1].replace("0.1", "0.2"), code=1).out == "lr 0.2\n"

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <fcntl.h>
+#include <filesystem>
+#include <iterator>
 #include <signal.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -71,6 +74,10 @@ Status does_not_answer(const Lab& lab, const Awaited& daemon) {
 
 bool is_running(pid_t pid) {
   if (pid <= 0) return false;
+  // The first thread of a killed process is a zombie a moment before the last has closed its sockets.
+  std::error_code error;
+  const std::filesystem::directory_iterator threads(format("/proc/{}/task", pid), error);
+  if (!error && std::distance(begin(threads), end(threads)) > 1) return true;
   const auto stat = read_pseudo_file(format("/proc/{}/stat", pid));
   if (!stat) return false;
   // "pid (comm) S ...", and comm may hold anything.

@@ -21,6 +21,7 @@ std::string_view why_it_stays(std::string_view key, const job::Job& job) {
   static constexpr Rule kRules[] = {
       {"name", "its folder is named for it"},
       {"train.model", "its checkpoints hold the other model"},
+      {"train.file", "its checkpoints hold the other model"},
       {"train.classes", "its checkpoints hold the other model"},
       {"train.seed", "the order of its samples follows from it"},
       {"train.training_data", "its epochs are made of the other samples"},
@@ -44,7 +45,49 @@ std::string new_run(const record::RunFolder& run, const job::Difference& change)
 
 std::string shown(const std::string& value) { return value.empty() ? "its default" : printable(value); }
 
+// The code as it is now, against what the run began with; empty when it is the same or nobody knows.
+std::string code_change(const record::RunFolder& run, const job::Job& job) {
+  const auto then = record::read_capsule(run).code;
+  if (!then || then->commit.empty()) return "";
+  const record::CodeFacts now = rank::code_facts(job.working_directory, job.record.directory);
+  const auto shown_commit = [](const record::CodeFacts& code) {
+    return code.commit.substr(0, kVersionShown) + (code.dirty ? " with changes" : "");
+  };
+  if (now.commit.empty() || (now.commit == then->commit && now.diff == then->diff)) return "";
+  if (now.commit == then->commit)
+    return format("code: not committed changes are others, at {}", shown_commit(now));
+  return format("code: {} → {}", shown_commit(*then), shown_commit(now));
+}
+
+// The setting that holds what the params were put into, with its value as it is.
+std::string made_of_params(const job::Job& job) {
+  if (!job.command) return "train.KEY=VALUE";
+  std::string text = job.command->arguments.back();
+  if (!job.command->is_shell) {
+    std::vector<std::string> words;
+    for (const std::string& word : job.command->arguments) words.push_back(shell_quote(word));
+    text = join(words, " ");
+  }
+  // What is no reference any more must not be read as one.
+  for (std::size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at + 3))
+    text.insert(at, "$");
+  return (job.command->is_shell ? "run.shell=" : "run=") + text;
+}
+
 }  // namespace
+
+std::vector<std::string> told_changes(const record::RunFolder& run, const job::Job& before,
+                                      const job::Job& after) {
+  std::vector<std::string> lines;
+  for (const job::Difference& change : job::differences(before, after)) {
+    lines.push_back(format("{}: {} → {} ({})", change.key, shown(change.before), shown(change.after),
+                           after.origins.where(change.key)));
+  }
+  const std::uint32_t ranks = before.resources.world_size(), ranks_now = after.resources.world_size();
+  if (ranks != ranks_now) lines.push_back(format("ranks: {} → {}", ranks, ranks_now));
+  if (std::string code = code_change(run, after); !code.empty()) lines.push_back(std::move(code));
+  return lines;
+}
 
 Status check_changes(const record::RunFolder& run, const job::Job& before, const job::Job& after) {
   if (before.train.has_value() != after.train.has_value()) {
@@ -57,6 +100,18 @@ Status check_changes(const record::RunFolder& run, const job::Job& before, const
     return invalid("run {}: {}: cannot change from {} to {}: {} ({})", run.id(), change.key,
                    shown(change.before), shown(change.after), why, after.origins.where(change.key))
         .cure("{}", new_run(run, change));
+  }
+  return {};
+}
+
+Status check_params(const record::RunFolder& run, const job::Job& job,
+                    const std::vector<std::string>& settings) {
+  for (const std::string& setting : settings) {
+    if (!setting.starts_with("params.")) continue;
+    return invalid("run {}: --set {}: its {} was made with the values it had", run.id(), printable(setting),
+                   job.train ? "training" : "command")
+        .cure("stoker resume {} --set {}, with the new value in it", run.id(),
+              shell_quote(made_of_params(job)));
   }
   return {};
 }

@@ -2,6 +2,9 @@
 // Thread-safe: no state.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/status.h"
 #include "job/job.h"
 #include "record/run_folder.h"
@@ -14,5 +17,16 @@ Status check_changes(const record::RunFolder& run, const job::Job& before, const
 
 /// Invalid when a dataset of the job is another version than the run began with, as its capsule says.
 Status check_versions(const record::RunFolder& run, const job::Job& job);
+
+/// How the attempt that comes is another one than the last, in lines for people: settings with both values
+/// and who changed them, the number of ranks, the commit. What check_changes() and check_versions() refuse is
+/// not among them.
+std::vector<std::string> told_changes(const record::RunFolder& run, const job::Job& before,
+                                      const job::Job& after);
+
+/// Invalid for `settings` of params: a run's command, or training, was made with the values they had, so that
+/// another value would change nothing. The cure sets what was made of them.
+Status check_params(const record::RunFolder& run, const job::Job& job,
+                    const std::vector<std::string>& settings);
 
 }  // namespace stoker::launch

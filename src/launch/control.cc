@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "base/file.h"
 #include "launch/new_run.h"
 
 namespace stoker::launch {
@@ -62,7 +63,17 @@ Status cancel(const record::RunFolder& run, const Cancellation& what, slurm::Sch
   OK_OR_RETURN(events, record::EventWriter::open(attempt.cancel_events()));
   RETURN_IF_ERROR(
       write_event(events, record::CancelAsked{.user = user_name(), .host = record::this_process().host}));
-  if (what.how == Cancellation::How::scheduler) return scheduler.cancel(what.scheduler_job, deadline);
+  if (what.how == Cancellation::How::scheduler) {
+    // An array may be several jobs; one that is over already is no failure while another is not.
+    Status first;
+    std::size_t ended = 0;
+    for (std::string_view id : split(what.scheduler_job, ',')) {
+      const Status status = scheduler.cancel(id, deadline);
+      if (status.ok()) ++ended;
+      if (first.ok()) first = status;
+    }
+    return ended > 0 && first.code() == Code::not_found ? Status() : first;
+  }
   const auto supervisor = supervisor_of(attempt);
   const bool is_there = supervisor && supervisor->pid == what.pid && record::lives_here(*supervisor);
   if (is_there && ::kill(static_cast<pid_t>(what.pid), SIGTERM) != 0 && errno != ESRCH)
@@ -79,6 +90,11 @@ Result<RunLife> wait_for(const record::RunFolder& run, slurm::Scheduler& schedul
   std::string told;
   RunLife last;  // as it was when the scheduler was asked
   for (;;) {
+    // Without its folder a run looks like one that never begins.
+    if (!folder_exists(run.folder())) {
+      return not_found("run {}: its folder {} is gone: how it ends can no longer be told", run.id(),
+                       printable(run.folder().string()));
+    }
     const OwnWord own = own_word(run, unix_seconds(clock.wall()));
     RunLife life = judge_life(own, {}, unix_seconds(clock.wall()));
     const bool is_asked = wants_scheduler(own) && clock.mono() >= next_question;
@@ -101,12 +117,6 @@ Result<RunLife> wait_for(const record::RunFolder& run, slurm::Scheduler& schedul
       return cancelled("run {}: no longer waited for", run.id());
     sleeper.sleep(std::min(kLookAtRecords, options.deadline.left()));
   }
-}
-
-int exit_code_of(const RunLife& run) {
-  if (run.life == Life::done) return 0;
-  const int own = run.records.exit_code.value_or(0);
-  return own != 0 ? own : 1;
 }
 
 }  // namespace stoker::launch

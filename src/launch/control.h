@@ -41,12 +41,9 @@ struct WaitOptions {
   std::function<bool()> should_stop;              ///< asked several times a second
 };
 /// Waits until the run is over. Looks at its records every half second and asks the scheduler ever more
-/// seldom, at most every 15 s, and only where the records do not tell. Timeout, or Cancelled when
-/// `should_stop`.
+/// seldom, at most every 15 s, and only where the records do not tell. Timeout, Cancelled when `should_stop`,
+/// or NotFound when the run's folder was removed meanwhile.
 Result<RunLife> wait_for(const record::RunFolder& run, slurm::Scheduler& scheduler,
                          const WaitOptions& options);
-
-/// What a run that is over gives as exit code: its own, 1 when it has none and is not done.
-int exit_code_of(const RunLife& run);
 
 }  // namespace stoker::launch

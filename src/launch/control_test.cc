@@ -1,5 +1,7 @@
 #include "launch/control.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 
 #include "launch/sandbox.h"
@@ -95,6 +97,18 @@ TEST(Wait, ends_when_it_is_told_to) {
   EXPECT_EQ(stopped.to_string(), format("run {}: no longer waited for", submitted->folder.id()));
   EXPECT_EQ(stopped.code(), Code::cancelled);
   EXPECT_THAT(heard, ElementsAre(Life::queued));
+}
+
+TEST(Wait, ends_when_the_run_s_folder_was_removed) {
+  Sandbox box;
+  const auto submitted = submit(box.request(), box.scheduler, soon());
+  const WaitOptions removed_meanwhile{.deadline = soon(), .on_change = [&](const RunLife&) {
+                                        std::filesystem::remove_all(submitted->folder.folder());
+                                      }};
+  const Status gone = wait_for(submitted->folder, box.scheduler, removed_meanwhile).status();
+  EXPECT_EQ(gone.code(), Code::not_found);
+  EXPECT_EQ(gone.to_string(), format("run {}: its folder {} is gone: how it ends can no longer be told",
+                                     submitted->folder.id(), submitted->folder.folder().string()));
 }
 
 TEST(Resume, goes_on_only_from_what_is_surely_over) {

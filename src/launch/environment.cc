@@ -15,9 +15,23 @@ using rank::variable;
 Status check_places(const job::Job& job) {
   if (!folder_exists(job.working_directory))
     return not_found("working_directory: {}: no such folder", job.working_directory);
-  if (job.environment.venv && !path_exists(*job.environment.venv / "bin/python")) {
-    return not_found("environment.venv: {}: no virtual environment (no bin/python)", *job.environment.venv)
-        .cure("python3 -m venv {}", shell_quote(job.environment.venv->string()));
+  const std::optional<Path>& venv = job.environment.venv;
+  if (venv && !makes_venv(job.environment) && !path_exists(*venv / "bin/python")) {
+    return not_found("environment.venv: {}: no virtual environment (no bin/python)", *venv)
+        .cure("python3 -m venv {}", shell_quote(venv->string()));
+  }
+  if (job.environment.wheelhouse && !folder_exists(*job.environment.wheelhouse)) {
+    return not_found("environment.wheelhouse: {}: no such folder", *job.environment.wheelhouse)
+        .cure("pip download -d {} -r {}", shell_quote(job.environment.wheelhouse->string()),
+              shell_quote(venv->string()));
+  }
+  for (const auto& [key, paths] :
+       {std::pair{"stage.unpack", &job.stage.unpack}, std::pair{"stage.copy", &job.stage.copy}}) {
+    for (const std::string& path : *paths) {
+      // What it waits for may make it.
+      if (job.after.empty() && !path_exists(path))
+        return not_found("{}: {}: no such file or folder", key, printable(path));
+    }
   }
   for (const auto& [name, source] : job.data) {
     if (folder_exists(source.source)) continue;
@@ -25,6 +39,21 @@ Status check_places(const job::Job& job) {
         .cure("stoker data pack FOLDER {}", shell_quote(source.source.string()));
   }
   return {};
+}
+
+bool makes_venv(const job::Environment& environment) {
+  return environment.venv && path_exists(*environment.venv) && !folder_exists(*environment.venv);
+}
+
+std::vector<std::string> in_made_venv(const job::Environment& environment, const Path& stoker,
+                                      std::vector<std::string> command) {
+  if (!makes_venv(environment)) return command;
+  std::vector<std::string> words = {stoker.string(), "environment", "run", "--requirements",
+                                    environment.venv->string()};
+  if (environment.wheelhouse) words.insert(words.end(), {"--wheelhouse", environment.wheelhouse->string()});
+  words.emplace_back("--");
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
 }
 
 Environment inherited_environment(const job::Job& job, Environment base) {
@@ -39,7 +68,13 @@ Environment inherited_environment(const job::Job& job, Environment base) {
   std::erase_if(base, [](const auto& entry) { return entry.first.starts_with("STOKER_"); });
   // Through a pipe Python keeps its output back: the log would stand still for minutes.
   if (variable(base, "PYTHONUNBUFFERED").empty()) set_variable(base, "PYTHONUNBUFFERED", "1");
-  if (job.environment.venv) {
+  // Nobody looks at a rank's windows, and opening one fails on nodes without a display.
+  if (variable(base, "MPLBACKEND").empty()) set_variable(base, "MPLBACKEND", "Agg");
+  // Large pages where the kernel gives them to who asks: a training's first step touches tens of thousands of
+  // small ones.
+  if (job.train && variable(base, "GLIBC_TUNABLES").empty())
+    set_variable(base, "GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
+  if (job.environment.venv && !makes_venv(job.environment)) {
     const std::string path = variable(base, "PATH");
     set_variable(base, "PATH", (*job.environment.venv / "bin").string() + (path.empty() ? "" : ":" + path));
     set_variable(base, "VIRTUAL_ENV", job.environment.venv->string());

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/process.h"
 #include "base/status.h"
@@ -14,6 +16,13 @@ namespace stoker::launch {
 /// Invalid or NotFound when a folder that the job names is not there: working directory, virtual environment,
 /// datasets.
 Status check_places(const job::Job& job);
+
+/// Whether `venv` is a requirements file, of which every node makes a virtual environment.
+bool makes_venv(const job::Environment& environment);
+
+/// `command` as it runs in such a one; as it is when there is none.
+std::vector<std::string> in_made_venv(const job::Environment& environment, const Path& stoker,
+                                      std::vector<std::string> command);
 
 /// `base` without a rank's variables of an outer run, with the job's variables and its virtual environment.
 Environment inherited_environment(const job::Job& job, Environment base);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ class FakeScheduler final : public slurm::Scheduler {
       const std::size_t begin = text->find("--comment=") + 10;
       job.comment = text->substr(begin, text->find('\n', begin) - begin);
     }
+    if (text.ok() && refuse_array && refuse_array(*text))
+      return invalid("sbatch: Invalid job array specification");
     listed.jobs.push_back(job);
     if (!answer.ok()) return answer;
     return job.id;
@@ -43,10 +46,42 @@ class FakeScheduler final : public slurm::Scheduler {
     }
     return found;
   }
+  Result<slurm::JobList> describe(std::string_view id, Deadline) override {
+    ++questions;
+    if (!problem.ok()) return problem;
+    slurm::JobList found;
+    for (const slurm::JobList* list : {&listed, &accounted}) {
+      for (const slurm::JobFacts& job : list->jobs) {
+        if (job.id == id || job.id.starts_with(std::string(id) + "_")) found.jobs.push_back(job);
+      }
+      if (!found.jobs.empty()) return found;
+    }
+    return not_found("job {}: Slurm knows none of that id", id);
+  }
   Status cancel(std::string_view id, Deadline) override {
     ++questions;
     cancelled_ids.emplace_back(id);
     return problem;
+  }
+  Status cancel_waiting(std::string_view id, Deadline) override {
+    ++questions;
+    withdrawn_ids.emplace_back(id);
+    return problem;
+  }
+  Status requeue(std::string_view id, Deadline) override {
+    ++questions;
+    requeued_ids.emplace_back(id);
+    return problem;
+  }
+  Result<bool> is_being_preempted(std::string_view, Deadline) override {
+    ++questions;
+    if (!problem.ok()) return problem;
+    return preempts;
+  }
+  Result<std::int64_t> largest_array(Deadline) override {
+    ++questions;
+    if (!problem.ok()) return problem;
+    return array_limit;
   }
   Status cancel_step(std::string_view, std::string_view, Deadline) override { return problem; }
 
@@ -56,6 +91,11 @@ class FakeScheduler final : public slurm::Scheduler {
   Status answer;             ///< it takes a job, and this comes back in place of the id
   int questions = 0;
   std::vector<std::string> cancelled_ids;
+  std::vector<std::string> withdrawn_ids;
+  std::vector<std::string> requeued_ids;
+  std::int64_t array_limit = 1000;
+  bool preempts = false;
+  std::function<bool(const std::string& script)> refuse_array;
 };
 
 }  // namespace stoker::launch

@@ -1,9 +1,12 @@
 #include "launch/life.h"
 
 #include <algorithm>
+#include <csignal>
 
-#include "base/file.h"
-#include "slurm/script/batch_log.h"
+#include "launch/array/array_life.h"
+#include "launch/submit.h"
+#include "observe/batch_ending.h"
+#include "slurm/queue/job_table.h"
 
 namespace stoker::launch {
 namespace {
@@ -36,26 +39,9 @@ Life life_of(State state) {
   return Life::lost;
 }
 
-// Nothing for a state that is no ending, and for an end that says nothing about the run.
-std::optional<Life> ending_of(JobState state) {
-  switch (state) {
-    case JobState::cancelled:
-      return Life::cancelled;
-    case JobState::timeout:
-    case JobState::deadline:
-      return Life::timeout;
-    case JobState::out_of_memory:
-      return Life::out_of_memory;
-    case JobState::node_failed:
-      return Life::node_failed;
-    case JobState::preempted:
-      return Life::preempted;
-    case JobState::failed:
-    case JobState::completed:
-      return Life::failed;
-    default:
-      return std::nullopt;
-  }
+// The ranks' own supervisor sees a cgroup's limit at work, where there is one.
+bool names_memory(const record::RunState& records) {
+  return records.state == State::failed && records.reason.find(", out of memory") != std::string::npos;
 }
 
 bool was_interrupted(const record::RunState& records) {
@@ -68,31 +54,31 @@ bool has_own_ending(const OwnWord& own) {
   const record::RunState& records = own.records;
   if (records.state == State::done || records.exit_code == 75) return true;
   if (own.ending) return false;
+  // A node that dies takes the ranks first, and perhaps leaves its supervisor time to tell of them: then
+  // Slurm starts the job again.
+  if (records.state == State::failed && records.is_loss && own.was_submitted) return false;
   return records.state == State::failed || (records.state == State::stopped && !was_interrupted(records));
 }
 
-// The last piece of what the batch script of the run's last job printed. A job that Slurm has started again
-// goes on in the log of the attempt that was submitted.
-std::string batch_log_of(const record::RunFolder& run) {
-  constexpr std::uint64_t kPiece = 64 * 1024;
-  const auto attempts = run.attempts();
-  if (!attempts.ok()) return "";
-  for (auto attempt = attempts->rbegin(); attempt != attempts->rend(); ++attempt) {
-    const auto log = File::open_read(attempt->batch_log());
-    if (!log.ok()) continue;
-    const auto size = log->size();
-    if (!size.ok()) return "";
-    std::string piece(std::min(*size, kPiece), '\0');
-    const auto bytes = std::as_writable_bytes(std::span(piece));
-    return log->read_at(*size - piece.size(), bytes).ok() ? piece : "";
-  }
-  return "";
+// A preemption that reached the ranks first, or a node that the run saw go before Slurm did: the job is
+// started again.
+bool seems_ended_from_outside(const record::RunState& records) {
+  return records.state == State::failed &&
+         (records.exit_code == 128 + SIGTERM ||
+          records.reason.find("the node or its link is gone") != std::string::npos);
+}
+
+// The last attempt is over, and by its records another one may come after it by itself.
+bool may_go_on(const record::RunState& records) {
+  const bool is_over =
+      records.state == State::stopped || records.state == State::failed || records.state == State::lost;
+  const bool has_more =
+      records.link < records.links || records.may_restart || seems_ended_from_outside(records);
+  return is_over && has_more && !records.has_no_next && !records.is_cancelled;
 }
 
 std::string waiting_note(const slurm::JobFacts& job, double now) {
-  const std::string_view words = slurm::reason_words(job.reason);
-  std::string note = printable(job.reason);
-  if (!words.empty()) note += format(": {}", words);
+  std::string note = waiting_words(job.reason);
   if (job.start && *job.start > now + 60) {
     const auto left = std::chrono::duration_cast<Duration>(Seconds(*job.start - now));
     note += format("{}start likely in {}", note.empty() ? "" : ", ", rounded_duration(left));
@@ -121,12 +107,19 @@ std::string ending_note(const slurm::JobFacts& job, const record::RunState& reco
   }
 }
 
+std::string memory_note(const OwnWord& own) {
+  const std::string took = own.figures.empty() ? "" : "took " + own.figures;
+  return took + (took.empty() || own.records.reason.empty() ? "" : "; ") + own.records.reason;
+}
+
 void judge_known(const OwnWord& own, const slurm::JobFacts& job, double now, RunLife& run) {
   const record::RunState& records = own.records;
   run.nodes = job.nodes;
   if (run.scheduler_job.empty()) run.scheduler_job = job.id;
   const std::optional<Life> ending = ending_of(job.state);
   if (has_own_ending(own)) return;
+  const bool is_lost_rank = records.state == State::failed && !own.ending;
+  if (ending == Life::failed && is_lost_rank) return;  // what it says of itself is more
   if (ending) {
     run.life = *ending;
     run.note = ending_note(job, records, run.life);
@@ -141,7 +134,7 @@ void judge_known(const OwnWord& own, const slurm::JobFacts& job, double now, Run
     run.life = Life::queued;
     run.note = "its processes are being ended, then Slurm starts it again";
   } else {
-    run.note = "";
+    run.note = is_lost_rank ? records.reason + "; its job is not over, Slurm may miss a node" : "";
     if (records.state == State::lost) {
       run.note = "no sign of life from its supervisor, and Slurm says " + std::string(to_text(job.state));
     } else if (records.state == State::queued) {
@@ -171,6 +164,27 @@ void judge_unknown_job(const OwnWord& own, double now, RunLife& run) {
 }
 
 }  // namespace
+
+std::optional<Life> ending_of(JobState state) {
+  switch (state) {
+    case JobState::cancelled:
+      return Life::cancelled;
+    case JobState::timeout:
+    case JobState::deadline:
+      return Life::timeout;
+    case JobState::out_of_memory:
+      return Life::out_of_memory;
+    case JobState::node_failed:
+      return Life::node_failed;
+    case JobState::preempted:
+      return Life::preempted;
+    case JobState::failed:
+    case JobState::completed:
+      return Life::failed;
+    default:
+      return std::nullopt;
+  }
+}
 
 std::string_view to_text(Life life) {
   switch (life) {
@@ -208,13 +222,53 @@ bool is_over(Life life) {
   return life != Life::created && life != Life::queued && life != Life::running && life != Life::unknown;
 }
 
+std::string waiting_words(std::string_view reason) {
+  const std::string_view words = slurm::reason_words(reason);
+  return printable(reason) + (words.empty() ? "" : format(": {}", words));
+}
+
+int exit_code_of(Life life, std::optional<int> own_code) {
+  const int own = own_code.value_or(0);
+  switch (life) {
+    case Life::done:
+      return 0;
+    case Life::timeout:
+      return own == 75 ? 75 : 124;
+    case Life::cancelled:
+      return own == 75 ? 75 : 130;
+    case Life::out_of_memory:
+      return 137;
+    case Life::node_failed:
+    case Life::preempted:
+    case Life::lost:
+      return 3;
+    default:
+      return own != 0 ? own : 1;
+  }
+}
+
+int exit_code_of(const RunLife& run) { return exit_code_of(run.life, run.records.exit_code); }
+
 OwnWord own_word(const record::RunFolder& run, double now) {
-  OwnWord own{.records = record::derive_state(run, {.now = now}), .ending = std::nullopt};
+  OwnWord own{
+      .records = record::derive_state(run, {.now = now}), .ending = std::nullopt, .figures = "", .array = {}};
   const record::RunState& records = own.records;
+  const auto last = run.last_attempt();
+  if (last.ok() && is_array(*last) && records.state == State::queued) {
+    own.array = look_at_tasks(run, *last);
+    return own;
+  }
   const bool may_be_ended = records.state != State::done && records.state != State::created;
   if (records.scheduler_job.empty() || !may_be_ended) return own;
-  const auto ending = slurm::last_ending(batch_log_of(run), records.scheduler_job);
+  if (!last.ok()) return own;
+  own.was_submitted = was_submitted(run);
+  const auto ending = observe::batch_ending(run, *last, records.scheduler_job);
   if (!ending) return own;
+  if (ending->state == JobState::out_of_memory) {
+    // While its supervisor lives it is about to say which rank it was.
+    if (records.state == State::running) return own;
+    own.figures = ending->figures;
+  }
   // An attempt before this one may have been ended, too. Slurm writes whole seconds.
   const double begin = std::max(records.submitted, records.last_started);
   if (ending->time && *ending->time < begin - 1) return own;
@@ -226,17 +280,39 @@ OwnWord own_word(const record::RunFolder& run, double now) {
 
 bool wants_scheduler(const OwnWord& own) {
   if (own.records.scheduler_job.empty() && !own.records.is_submitting) return false;
+  if (own.array) return !own.array->has_ended();
+  if (may_go_on(own.records)) return true;
   if (has_own_ending(own)) return false;
-  return own.ending != JobState::cancelled && own.ending != JobState::timeout;
+  return own.ending != JobState::cancelled && own.ending != JobState::timeout &&
+         own.ending != JobState::out_of_memory;
 }
 
+namespace {
+
+// Between two attempts the scheduler knows the job of the next one.
+void judge_next_attempt(const OwnWord& own, const slurm::JobFacts& job, double now, RunLife& run) {
+  const record::RunState& records = own.records;
+  if (slurm::is_over(job.state)) return;
+  const std::string ended = run.note.empty() ? std::string(to_text(run.life)) : run.note;
+  run.life = Life::queued;
+  const std::string why = job.state == JobState::pending ? waiting_note(job, now) : "";
+  const std::string what = records.links > 0
+                               ? format("link {} of {} comes next", records.link + 1, records.links)
+                               : "may be started again";
+  run.note = format("{}{}{}; the last one: {}", what, why.empty() ? "" : ", ", why, ended);
+}
+
+}  // namespace
+
 RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
+  if (own.array) return judge_array(own, word, now);
   const record::RunState& records = own.records;
   RunLife run{.life = life_of(records.state),
               .note = records.reason,
               .scheduler_job = records.scheduler_job,
               .nodes = "",
-              .records = records};
+              .records = records,
+              .array = {}};
   if (records.state == State::stopped && records.is_cancelled) {
     run.life = Life::cancelled;
     if (was_interrupted(records)) run.note = "";
@@ -244,9 +320,11 @@ RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
   // The supervisor ends a run whose time is over with exit code 1.
   const bool is_overtime = records.state == State::stopped && records.exit_code == 1;
   if (is_overtime && !records.scheduler_job.empty()) run.life = Life::timeout;
+  if (names_memory(records)) run.life = Life::out_of_memory;
   if (own.ending && !has_own_ending(own)) {
     run.life = ending_of(*own.ending).value_or(Life::queued);
     run.note = run.life == Life::timeout ? std::string(kTimeIsOver) : "";
+    if (run.life == Life::out_of_memory) run.note = memory_note(own);
   }
   switch (word.kind) {
     case SchedulerWord::Kind::not_asked:
@@ -268,74 +346,15 @@ RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
       break;
     case SchedulerWord::Kind::known:
       judge_known(own, word.job, now, run);
+      if (may_go_on(records)) judge_next_attempt(own, word.job, now, run);
       break;
   }
+  // All links of a chain are one job to those who end it or look it up.
+  if (records.links > 1) run.scheduler_job = slurm::submitted_job(run.scheduler_job);
+  const bool is_given_up = records.has_no_next && records.state != State::done && !records.is_cancelled;
+  if (is_over(run.life) && is_given_up && run.note.find(records.no_next_reason) == std::string::npos)
+    run.note += format("{}{}", run.note.empty() ? "" : "; ", records.no_next_reason);
   return run;
-}
-
-namespace {
-
-// The run's job among those listed: by id, and by the comment too where the listing has one, since ids are
-// used again after a cluster was set up anew.
-const slurm::JobFacts* job_of(const record::RunState& records, const slurm::JobList& list) {
-  for (const slurm::JobFacts& job : list.jobs) {
-    const bool is_same_comment = job.comment == records.comment;
-    if (records.scheduler_job.empty()) {
-      if (is_same_comment && !records.comment.empty()) return &job;
-    } else if (job.id == records.scheduler_job) {
-      if (job.comment.empty() || records.comment.empty() || is_same_comment ||
-          !job.comment.starts_with("stoker:"))
-        return &job;
-    }
-  }
-  return nullptr;
-}
-
-void hear(std::span<const OwnWord> owns, std::vector<SchedulerWord>& words, slurm::Scheduler& scheduler,
-          Deadline deadline) {
-  const auto set_all = [&](SchedulerWord::Kind kind, const Status& problem) {
-    for (std::size_t i = 0; i < owns.size(); ++i) {
-      const bool is_open = words[i].kind == SchedulerWord::Kind::not_asked && wants_scheduler(owns[i]);
-      if (is_open) words[i] = {.kind = kind, .job = {}, .problem = problem};
-    }
-  };
-  const auto listed = scheduler.jobs(deadline);
-  if (!listed.ok()) return set_all(SchedulerWord::Kind::no_answer, listed.error());
-  std::vector<std::string> missing;
-  for (std::size_t i = 0; i < owns.size(); ++i) {
-    if (!wants_scheduler(owns[i])) continue;
-    if (const slurm::JobFacts* job = job_of(owns[i].records, *listed)) {
-      words[i] = {.kind = SchedulerWord::Kind::known, .job = *job, .problem = {}};
-    } else if (slurm::is_job_id(owns[i].records.scheduler_job)) {
-      missing.push_back(owns[i].records.scheduler_job);
-    }
-  }
-  const auto found =
-      missing.empty() ? Result<slurm::JobList>(slurm::JobList{}) : scheduler.find(missing, deadline);
-  for (std::size_t i = 0; found.ok() && i < owns.size(); ++i) {
-    if (words[i].kind != SchedulerWord::Kind::not_asked || owns[i].records.scheduler_job.empty()) continue;
-    if (const slurm::JobFacts* job = found->find(owns[i].records.scheduler_job))
-      words[i] = {.kind = SchedulerWord::Kind::known, .job = *job, .problem = {}};
-  }
-  set_all(found.ok() ? SchedulerWord::Kind::not_known : SchedulerWord::Kind::no_answer, found.status());
-}
-
-}  // namespace
-
-std::vector<RunLife> look_at(std::span<const record::RunFolder> runs, slurm::Scheduler& scheduler,
-                             Deadline deadline) {
-  const double now = unix_seconds(RealClock().wall());
-  std::vector<OwnWord> owns;
-  for (const record::RunFolder& run : runs) owns.push_back(own_word(run, now));
-  std::vector<SchedulerWord> words(owns.size());
-  if (std::any_of(owns.begin(), owns.end(), wants_scheduler)) hear(owns, words, scheduler, deadline);
-  std::vector<RunLife> lives;
-  for (std::size_t i = 0; i < owns.size(); ++i) lives.push_back(judge_life(owns[i], words[i], now));
-  return lives;
-}
-
-RunLife look_at(const record::RunFolder& run, slurm::Scheduler& scheduler, Deadline deadline) {
-  return look_at(std::span(&run, 1), scheduler, deadline).front();
 }
 
 }  // namespace stoker::launch

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "launch/array/array_state.h"
 #include "record/run_folder.h"
 #include "record/state.h"
 #include "slurm/queue/scheduler.h"
@@ -37,6 +38,10 @@ std::string_view to_text(Life life);
 /// It has come to an end and will not go on by itself.
 bool is_over(Life life);
 
+/// How a run that says nothing of its own end has ended, by the state of its job; nothing while the job goes
+/// on.
+std::optional<Life> ending_of(slurm::JobState state);
+
 /// A run as it is now.
 struct RunLife {
   Life life = Life::created;
@@ -44,6 +49,7 @@ struct RunLife {
   std::string scheduler_job;  ///< "" outside a queue
   std::string nodes;          ///< compact, of a job that has some: "n[1-4]"
   record::RunState records;
+  std::optional<ArrayState> array;  ///< of a run that is an array
 };
 
 /// What the scheduler said of a run's job.
@@ -63,7 +69,10 @@ struct SchedulerWord {
 struct OwnWord {
   record::RunState records;
   std::optional<slurm::JobState>
-      ending;  ///< what Slurm wrote into the batch script's log when it ended the job
+      ending;                       ///< what Slurm wrote into the batch script's log when it ended the job
+  std::string figures;              ///< of an end for lack of memory: "268 MB of 67.1 MB"
+  bool was_submitted = false;       ///< as a job: the run is over when that is
+  std::optional<ArrayState> array;  ///< of a run that is an array: where its tasks are
 };
 OwnWord own_word(const record::RunFolder& run, double now);
 
@@ -72,6 +81,15 @@ bool wants_scheduler(const OwnWord& own);
 
 /// The verdict from both. `now`: Unix seconds.
 RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now);
+
+/// Why a job waits, in Slurm's word and in plain ones: "Priority: jobs of higher priority are ahead".
+std::string waiting_words(std::string_view reason);
+
+/// What a run or job that is over gives as exit code, so that scripts can tell endings apart: 0 done, 75
+/// stopped after a checkpoint, 124 its time was over, 130 cancelled, 137 out of memory, 3 preempted, lost or
+/// its node failed (trying again may help), else its own code, or 1.
+int exit_code_of(Life life, std::optional<int> own_code);
+int exit_code_of(const RunLife& run);
 
 /// All of these runs, with at most two questions to the scheduler for all of them together, and none when
 /// their records tell enough. A scheduler that does not answer before `deadline` makes them unknown, never an

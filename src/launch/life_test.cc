@@ -48,6 +48,26 @@ TEST(Life, what_the_run_says_of_its_own_end_counts_before_the_scheduler) {
     EXPECT_FALSE(wants_scheduler(word));
 }
 
+TEST(Life, a_lost_rank_is_no_ending_while_slurm_has_the_job) {
+  OwnWord word = own(State::failed, 137);
+  word.records.is_loss = true;
+  word.records.reason = "rank 0 (n1) was lost";
+  EXPECT_FALSE(wants_scheduler(word));  // somebody's own allocation: it goes on without the run
+  word.was_submitted = true;
+  EXPECT_TRUE(wants_scheduler(word));
+  EXPECT_EQ(life(word, says(JobState::pending)), Life::queued);
+  EXPECT_EQ(life(word, says(JobState::node_failed)), Life::node_failed);
+  for (const SchedulerWord& over :
+       {says(JobState::failed), nothing(Kind::not_known), nothing(Kind::no_answer)}) {
+    const RunLife run = judge_life(word, over, kNow);
+    EXPECT_EQ(run.life, Life::failed);
+    EXPECT_EQ(run.note, word.records.reason);
+  }
+  const RunLife still = judge_life(word, says(JobState::running), kNow);
+  EXPECT_EQ(still.life, Life::running);
+  EXPECT_EQ(still.note, "rank 0 (n1) was lost; its job is not over, Slurm may miss a node");
+}
+
 TEST(Life, a_run_without_an_ending_ended_as_the_scheduler_says) {
   for (const OwnWord& word :
        {own(State::queued), own(State::running), own(State::lost), own(State::stopped, 143)}) {
@@ -80,6 +100,41 @@ TEST(Life, what_slurm_wrote_into_the_log_needs_no_scheduler) {
   word = own(State::failed, 137);  // a rank that Slurm killed
   word.ending = JobState::cancelled;
   EXPECT_EQ(life(word, nothing(Kind::not_asked)), Life::cancelled);
+}
+
+TEST(Life, lack_of_memory_is_told_from_a_failure_by_slurms_own_word) {
+  OwnWord word = own(State::failed, 1);
+  word.records.reason = "rank 1 (n2) was lost: its connection broke";
+  word.ending = JobState::out_of_memory;
+  word.figures = "268 MB of 67.1 MB";
+  EXPECT_FALSE(wants_scheduler(word));
+  const RunLife run = judge_life(word, nothing(Kind::not_asked), kNow);
+  EXPECT_EQ(run.life, Life::out_of_memory);
+  EXPECT_EQ(run.note, "took 268 MB of 67.1 MB; rank 1 (n2) was lost: its connection broke");
+  EXPECT_EQ(exit_code_of(run), 137);
+  word.records.state = State::done;  // it lost a helper process and came through
+  EXPECT_EQ(life(word, nothing(Kind::not_asked)), Life::done);
+}
+
+TEST(Life, lack_of_memory_is_told_by_the_rank_that_was_killed_for_it) {
+  OwnWord word = own(State::failed, 137);
+  word.records.scheduler_job = "";
+  word.records.reason =
+      "rank 1 (a) left after 2 s: killed by signal 9 (SIGKILL), out of memory (cgroup limit 64 MB)";
+  EXPECT_EQ(life(word, nothing(Kind::not_asked)), Life::out_of_memory);
+}
+
+TEST(Life, each_ending_has_an_exit_code_of_its_own) {
+  EXPECT_EQ(exit_code_of(Life::done, 0), 0);
+  EXPECT_EQ(exit_code_of(Life::failed, 7), 7);
+  EXPECT_EQ(exit_code_of(Life::failed, std::nullopt), 1);
+  EXPECT_EQ(exit_code_of(Life::stopped, 75), 75);
+  EXPECT_EQ(exit_code_of(Life::timeout, 1), 124);
+  EXPECT_EQ(exit_code_of(Life::timeout, 75), 75);
+  EXPECT_EQ(exit_code_of(Life::cancelled, 143), 130);
+  EXPECT_EQ(exit_code_of(Life::out_of_memory, 1), 137);
+  for (Life life : {Life::node_failed, Life::preempted, Life::lost})
+    EXPECT_EQ(exit_code_of(life, std::nullopt), 3);
 }
 
 TEST(Life, what_slurm_starts_again_is_queued_and_not_over) {
@@ -162,6 +217,58 @@ TEST(Life, every_word_is_told_apart) {
   EXPECT_EQ(to_text(Life::out_of_memory), "out of memory");
   EXPECT_EQ(to_text(Life::node_failed), "node failed");
   EXPECT_EQ(to_text(Life::queued), "queued");
+}
+
+// The last attempt of a chain ran in its second link of four.
+OwnWord link(State state, std::optional<int> exit_code) {
+  OwnWord word = own(state, exit_code);
+  word.records.scheduler_job = "7_2";
+  word.records.links = 4;
+  word.records.link = 2;
+  word.records.reason = "stopped after a checkpoint";
+  return word;
+}
+
+TEST(Life, between_two_links_a_chain_is_queued) {
+  const OwnWord word = link(State::stopped, 75);
+  EXPECT_TRUE(wants_scheduler(word));
+  SchedulerWord next = says(JobState::pending);
+  next.job.id = "7_[3-4%1]";
+  next.job.reason = "Priority";
+  const RunLife run = judge_life(word, next, kNow);
+  EXPECT_EQ(run.life, Life::queued);
+  EXPECT_EQ(run.scheduler_job, "7");
+  EXPECT_EQ(
+      run.note,
+      "link 3 of 4 comes next, Priority: jobs of higher priority are ahead; the last one: stopped after a "
+      "checkpoint");
+  EXPECT_EQ(life(word, nothing(Kind::not_known)), Life::stopped);  // somebody withdrew the rest
+}
+
+TEST(Life, a_run_that_may_be_started_again_is_not_over_before_slurm_says_so) {
+  OwnWord word = own(State::failed, 7);
+  word.records.reason = "exit code 7";
+  word.records.may_restart = true;
+  EXPECT_TRUE(wants_scheduler(word));
+  EXPECT_EQ(judge_life(word, says(JobState::running), kNow).note,
+            "may be started again; the last one: exit code 7");
+  EXPECT_EQ(life(word, says(JobState::pending)), Life::queued);
+  EXPECT_EQ(life(word, says(JobState::failed)), Life::failed);
+}
+
+TEST(Life, a_chain_that_gave_up_is_over_and_says_why) {
+  OwnWord word = link(State::stopped, 75);
+  word.records.has_no_next = true;
+  word.records.no_next_reason = "2 attempts in a row without progress";
+  EXPECT_FALSE(wants_scheduler(word));
+  const RunLife run = judge_life(word, nothing(Kind::not_asked), kNow);
+  EXPECT_EQ(run.life, Life::stopped);
+  EXPECT_EQ(run.note, "stopped after a checkpoint; 2 attempts in a row without progress");
+  word = link(State::done, 0);
+  EXPECT_FALSE(wants_scheduler(word));
+  word = link(State::stopped, 75);
+  word.records.link = 4;
+  EXPECT_FALSE(wants_scheduler(word));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "base/version.h"
+#include "launch/environment.h"
+#include "launch/shell/container.h"
 #include "rank/capsule/facts.h"
 
 namespace stoker::launch {
@@ -14,7 +16,7 @@ std::string user_name() {
 }
 
 Result<std::vector<std::string>> rank_command(const job::Job& job, const Path& stoker) {
-  if (job.command) return job.command->arguments;
+  if (job.command) return in_container(job, in_made_venv(job.environment, stoker, job.command->arguments));
   const Path trainer = stoker.parent_path() / "stoker-train";
   if (::access(trainer.c_str(), X_OK) != 0) {
     return not_found("stoker-train: not beside the command in {}", trainer.parent_path())

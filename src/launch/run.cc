@@ -10,23 +10,38 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 
 #include "base/file.h"
 #include "checkpoint/catalog.h"
+#include "checkpoint/foreign/latest.h"
 #include "checkpoint/layout.h"
 #include "launch/changes.h"
+#include "launch/code/snapshot.h"
 #include "launch/environment.h"
+#include "launch/interactive/site_ports.h"
 #include "launch/new_run.h"
+#include "launch/next/history.h"
+#include "launch/shell/container.h"
+#include "launch/shell/shell_environment.h"
+#include "launch/take_attempt.h"
 #include "rank/capsule/facts.h"
+#include "rank/environment.h"
 #include "rank/group/group.h"
 #include "record/capsule.h"
 #include "record/state.h"
+#include "slurm/queue/job_table.h"
 #include "slurm/queue/scheduler.h"
 #include "slurm/script/batch_script.h"
 
 namespace stoker::launch {
 namespace {
+
+// Modules may lie on a file system that is slow to wake.
+constexpr std::chrono::minutes kLoadPatience{2};
+// Slurm's KillWait is shorter as a rule; outside of a signal there is this long.
+constexpr std::chrono::minutes kTakingBack{10};
 
 // Best effort: what of it cannot be written is absent, and every reader says so.
 void write_capsule(const Request& request, const rank::GroupOptions& group, const record::RunFolder& folder) {
@@ -39,45 +54,28 @@ void write_capsule(const Request& request, const rank::GroupOptions& group, cons
       folder, rank::environment_facts(interpreter, group.environment, request.job.working_directory));
 }
 
-std::optional<double> deadline_of(const job::Job& job, const rank::Plan& plan, double now) {
+// How long this attempt may last, and the key that says so.
+struct OwnTime {
+  std::optional<Duration> time;
+  std::string_view key;
+};
+OwnTime own_time(const Request& request) {
+  if (request.links > 0) return {request.job.chain.time_per_link, "chain.time_per_link"};
+  return {request.job.resources.time, "resources.time"};
+}
+
+// Whether the job itself asks Slurm for another turn after some ends.
+bool may_restart(const job::RestartOptions& restart) {
+  return restart.timeout + restart.failed + restart.out_of_memory > 0;
+}
+
+std::optional<double> deadline_of(const OwnTime& own, const rank::Plan& plan, double now) {
   std::optional<double> deadline = plan.end_time;
-  if (job.resources.time) {
-    const double own = now + Seconds(*job.resources.time).count();
-    if (!deadline || own < *deadline) deadline = own;
+  if (own.time) {
+    const double end = now + Seconds(*own.time).count();
+    if (!deadline || end < *deadline) deadline = end;
   }
   return deadline;
-}
-
-// The step to go on from; empty when there is none yet.
-Result<Path> step_to_resume(const Path& checkpoints) {
-  if (!path_exists(checkpoints)) return Path();
-  auto step = checkpoint::latest_valid(checkpoints);
-  if (step.ok()) return std::move(*step);
-  if (step.error().code() == Code::not_found) {
-    // A folder that holds none is a start from nothing; one that holds only damaged ones is not.
-    OK_OR_RETURN(steps, checkpoint::step_folders(checkpoints));
-    if (steps.empty()) return Path();
-  }
-  return std::move(step).error();
-}
-
-// The attempt that this process runs. A submitted one is claimed by making its first events file, which one
-// of two can do; when that is there already, the scheduler has started the script again and the next attempt
-// is ours.
-Result<record::Attempt> take_attempt(const Request& request, const record::RunFolder& folder,
-                                     const std::string& scheduler_job, const std::string& yaml) {
-  if (request.prepared) {
-    const Status claimed = File::create_new(request.prepared->node_events(0)).status();
-    if (claimed.ok()) return *request.prepared;
-    if (claimed.code() != Code::exists) return claimed;
-    const record::RunState state = record::derive_state(folder);
-    if (state.state == record::State::done) return invalid("run {}: is done already", folder.id());
-    // The scheduler starts a job again only when its processes are gone.
-    const bool is_requeued = !scheduler_job.empty() && state.scheduler_job == scheduler_job;
-    if (state.state == record::State::running && !is_requeued)
-      return invalid("run {}: is still running", folder.id()).cure("stoker logs -f {}", folder.id());
-  }
-  return folder.start_attempt(yaml);
 }
 
 // All but the environment, which needs the deadline that is decided here.
@@ -89,19 +87,24 @@ rank::GroupOptions group_of(const Request& request, const Prepared& prepared, co
     group.command.insert(group.command.end(), {"--job", std::filesystem::absolute(attempt.job()).string()});
   }
   const double now = unix_seconds(RealClock().wall());
-  group.deadline = deadline_of(job, prepared.plan, now);
+  const OwnTime own = own_time(request);
+  group.deadline = deadline_of(own, prepared.plan, now);
   if (group.deadline) {
+    const auto whole = std::chrono::duration_cast<Duration>(Seconds(std::max(0.0, *group.deadline - now)));
+    *group.deadline -= Seconds(time_to_copy_back(job, whole)).count();
     const Seconds left(std::max(0.0, *group.deadline - now));
     group.notice =
         slurm::signal_before(job.checkpoint.before_end, std::chrono::duration_cast<Duration>(left));
   }
-  group.deadline_text = job.resources.time
-                            ? format("time {} is over (resources.time)", duration_text(*job.resources.time))
-                            : "the allocation's time is over";
+  group.deadline_text = own.time ? format("time {} is over ({})", duration_text(*own.time), own.key)
+                                 : "the allocation's time is over";
   group.working_directory = job.working_directory;
   group.start.world_size = prepared.plan.world_size().value;
   group.start.command = group.command;
   group.start.resume = resumed_from;
+  group.start.resume_written = mark_of(resumed_from).written;
+  group.start.links = request.links;
+  group.start.may_restart = request.prepared && request.links == 0 && may_restart(job.restart);
   group.start.scheduler_job = prepared.plan.scheduler_job;
   group.timeouts = job.timeouts;
   group.end_step = [id = prepared.plan.scheduler_job](const std::string& step) {
@@ -129,35 +132,139 @@ void describe_checkpoint(const Path& checkpoints, RunResult* result) {
   }
 }
 
+void write_ending(const record::Attempt& attempt, const rank::Ending& ending) {
+  auto events = record::EventWriter::open(attempt.node_events(0));
+  record::AttemptEnded event;
+  event.outcome = ending.outcome;
+  event.exit_code = ending.exit_code;
+  event.first_rank = ending.first_rank;
+  event.reason = ending.cause;
+  if (events.ok()) (void)write_event(*events, event);
+}
+
+// How an attempt ended whose ranks never started.
+rank::Ending ending_of(const Status& why, int interrupted_by) {
+  const bool is_stop = interrupted_by != 0;
+  const int code = why.code() == Code::invalid ? 2 : why.code() == Code::unavailable ? 3 : 1;
+  return {.outcome = is_stop ? record::Outcome::stopped : record::Outcome::failed,
+          .exit_code = is_stop ? 128 + interrupted_by : code,
+          .cause = std::string(why.message()),
+          .others = "no rank was started",
+          .interrupted_by = interrupted_by};
+}
+
+void write_staged(record::EventWriter& events, const std::vector<StagedNode>& nodes, bool is_back) {
+  for (const StagedNode& node : nodes) {
+    (void)write_event(events, record::Staged{.node = node.node,
+                                             .host = node.host,
+                                             .is_back = is_back,
+                                             .folder = node.folder,
+                                             .files = static_cast<std::int64_t>(node.files),
+                                             .bytes = static_cast<std::int64_t>(node.bytes),
+                                             .seconds = node.seconds});
+  }
+}
+
+// The ranks with all that the job wants on its nodes' own disks, brought before they start and taken back
+// after them. A run that is done, and whose results are lost, is not done.
+Result<RunResult> run_staged(const Request& request, const Prepared& prepared, rank::GroupOptions& group,
+                             RunResult result, Observer& observer) {
+  OK_OR_RETURN(events, record::EventWriter::open(result.attempt.node_events(0)));
+  group.start.supervisor = record::this_process();
+  RETURN_IF_ERROR(write_event(events, group.start));
+  group.has_begun = true;
+  int interrupted_by = 0;
+  auto staging = Staging::start({.job = request.job,
+                                 .plan = prepared.plan,
+                                 .attempt = result.attempt,
+                                 .stoker = request.stoker,
+                                 .environment = prepared.environment,
+                                 .err_fd = request.err_fd},
+                                &interrupted_by);
+  Status ready = staging.status();
+  if (ready.ok()) ready = check_staged_container(request.job, (*staging)->nodes().front().folder);
+  if (!ready.ok()) {
+    result.ending = ending_of(ready, interrupted_by);
+    result.cure = ready.cure();
+    write_ending(result.attempt, result.ending);
+    return result;
+  }
+  write_staged(events, (*staging)->nodes(), false);
+  observer.staged((*staging)->nodes());
+  rank::set_variable(group.environment, rank::kStageVariable, (*staging)->folders());
+  group.spared = (*staging)->pid();
+  OK_OR_RETURN(ending, rank::run_group(group));
+  result.ending = std::move(ending);
+  result.taken_back = (*staging)->finish(Deadline::after(kTakingBack)).with_context("stage.back");
+  result.back = (*staging)->back();
+  if (!request.job.stage.back.empty()) write_staged(events, result.back, true);
+  if (result.taken_back.ok() || result.ending.exit_code != 0) return result;
+  result.ending.outcome = record::Outcome::failed;
+  result.ending.exit_code = 1;
+  result.ending.cause = std::string(result.taken_back.message());
+  write_ending(result.attempt, result.ending);
+  return result;
+}
+
 }  // namespace
+
+Result<Path> step_to_resume(const Request& request, const record::RunFolder& folder) {
+  const Path checkpoints = checkpoint::directory_of_run(request.job.checkpoint.directory,
+                                                        std::filesystem::absolute(folder.folder()));
+  if (!path_exists(checkpoints)) return Path();
+  RealClock clock;
+  NoProgress progress;
+  OK_OR_RETURN(latest, checkpoint::find_latest(checkpoints, {}, clock, progress));
+  if (latest.path) return *latest.path;
+  // A folder that holds none is a start from nothing; one that holds only damaged steps is not. What another
+  // program was writing for the first time when it was killed is none yet.
+  OK_OR_RETURN(steps, checkpoint::step_folders(checkpoints));
+  if (steps.empty()) return Path();
+  return checkpoint::no_valid_step(checkpoints, latest.skipped);
+}
 
 Result<Prepared> prepare(const Request& request) {
   Prepared prepared;
   OK_OR_RETURN(surroundings, rank::look_around());
   OK_OR_RETURN(plan, rank::make_plan(request.job, surroundings));
   prepared.plan = std::move(plan);
+  // Only a cluster's network knows of ports that are closed.
+  if (!prepared.plan.scheduler_job.empty()) prepared.plan.ports = ports_of_site(request.job, request.stoker);
   RETURN_IF_ERROR(check_places(request.job));
   OK_OR_RETURN(command, rank_command(request.job, request.stoker));
   prepared.command = std::move(command);
-  prepared.environment = inherited_environment(request.job, current_environment());
+  OK_OR_RETURN(loaded, load_environment(request.job.environment, current_environment(),
+                                        Deadline::after(kLoadPatience)));
+  prepared.notes = std::move(loaded.notes);
+  RETURN_IF_ERROR(check_container(request.job, rank::variable(loaded.variables, "PATH")));
+  prepared.environment = inherited_environment(request.job, std::move(loaded.variables));
   return prepared;
 }
 
-Result<RunResult> run(const Request& request, const Prepared& prepared, Observer& observer) {
-  const std::string yaml = to_yaml(request.job);
+Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& observer) {
+  Request request = asked;
+  const bool copies_code = wants_snapshot(request.job, request.resumed);
+  auto listing = copies_code ? list_code(request.job) : Result<CodeListing>(CodeListing{});
+  if (!listing.ok()) return std::move(listing).error();
   auto made = request.resumed ? Result<record::RunFolder>(*request.resumed)
                               : make_run_folder(request,
                                                 {.command = prepared.command,
                                                  .hosts = prepared.plan.hosts,
                                                  .scheduler_job = prepared.plan.scheduler_job},
-                                                yaml);
+                                                to_yaml(request.job));
   if (!made.ok()) return std::move(made).error();
   const record::RunFolder& folder = *made;
+  if (copies_code) {
+    OK_OR_RETURN(snapshot, take_snapshot(*listing, folder));
+    request.job.working_directory = snapshot.directory;
+  }
+  const std::string yaml = to_yaml(request.job);
   const Path checkpoints = checkpoint::directory_of_run(request.job.checkpoint.directory,
                                                         std::filesystem::absolute(folder.folder()));
   Path resumed_from;
   if (request.resumed) {
-    OK_OR_RETURN(step, step_to_resume(checkpoints));
+    OK_OR_RETURN(step,
+                 request.resume_from ? Result<Path>(*request.resume_from) : step_to_resume(request, folder));
     resumed_from = step;
   }
   OK_OR_RETURN(attempt, take_attempt(request, folder, prepared.plan.scheduler_job, yaml));
@@ -172,14 +279,25 @@ Result<RunResult> run(const Request& request, const Prepared& prepared, Observer
                                                              .resume = resumed_from,
                                                              .deadline = group.deadline});
   if (!path_exists(folder.capsule())) group.beside = [&] { write_capsule(request, group, folder); };
-  OK_OR_RETURN(ending, rank::run_group(group));
-  RunResult result{.folder = folder, .attempt = attempt, .ending = std::move(ending)};
+  RunResult result{.folder = folder,
+                   .attempt = attempt,
+                   .ending = {},
+                   .checkpoint = "",
+                   .cure = "",
+                   .taken_back = {},
+                   .back = {}};
+  if (request.job.stage.is_wanted()) {
+    OK_OR_RETURN(ended, run_staged(request, prepared, group, std::move(result), observer));
+    result = std::move(ended);
+  } else {
+    OK_OR_RETURN(ending, rank::run_group(group));
+    result.ending = std::move(ending);
+  }
   describe_checkpoint(checkpoints, &result);
   return result;
 }
 
-Result<Request> resume_request(const record::RunFolder& folder, const RunLife& life,
-                               const std::vector<std::string>& settings) {
+Status check_can_go_on(const record::RunFolder& folder, const RunLife& life) {
   switch (life.life) {
     case Life::running:
       return invalid("run {}: is still running", folder.id()).cure("stoker logs -f {}", folder.id());
@@ -192,8 +310,13 @@ Result<Request> resume_request(const record::RunFolder& folder, const RunLife& l
     case Life::unknown:
       return unavailable("run {}: whether it still waits or runs is not known ({})", folder.id(), life.note);
     default:
-      break;
+      return {};
   }
+}
+
+Result<Request> resume_request(const record::RunFolder& folder, const RunLife& life,
+                               const std::vector<std::string>& settings) {
+  RETURN_IF_ERROR(check_can_go_on(folder, life));
   job::LoadOptions options;
   options.set = settings;
   // The last attempt's job counts: what was changed for it was changed for good.
@@ -201,9 +324,11 @@ Result<Request> resume_request(const record::RunFolder& folder, const RunLife& l
   const Path file = last.ok() && path_exists(last->job()) ? last->job() : folder.job();
   OK_OR_RETURN(before, job::load(file));
   OK_OR_RETURN(job, job::load(file, options));
+  RETURN_IF_ERROR(check_params(folder, before, settings));
   RETURN_IF_ERROR(check_changes(folder, before, job));
   RETURN_IF_ERROR(check_versions(folder, job));
   Request request{.job = std::move(job)};
+  request.changes = told_changes(folder, before, request.job);
   request.job_file = folder.description().job_file;
   request.resumed = folder;
   return request;

@@ -14,8 +14,11 @@
 
 #include "base/file.h"
 #include "base/version.h"
+#include "launch/code/snapshot.h"
 #include "launch/environment.h"
 #include "launch/new_run.h"
+#include "launch/shell/container.h"
+#include "launch/shell/shell_environment.h"
 #include "rank/environment.h"
 #include "record/run_events.h"
 #include "record/state.h"
@@ -23,12 +26,23 @@
 namespace stoker::launch {
 namespace {
 
-std::string comment_of(const std::string& run_id, int attempt) {
-  return format("stoker:{}/{}", run_id, attempt);
+// A task is a rank, or with torchrun a node, which then has the cores of its ranks.
+void describe_tasks(const job::Job& job, slurm::BatchScript* script) {
+  const job::Resources& resources = job.resources;
+  const std::uint32_t cpus = resources.cpus_per_rank.value_or(0);
+  script->tasks_per_node = static_cast<int>(resources.ranks_per_node);
+  script->cpus_per_task = static_cast<int>(cpus);
+  if (job.launcher == job::Launcher::torchrun) {
+    script->tasks_per_node = 1;
+    script->cpus_per_task = static_cast<int>(std::max(1u, cpus) * resources.ranks_per_node);
+  } else if (resources.world_size() != resources.nodes * resources.ranks_per_node) {
+    script->tasks_per_node = 0;
+    script->tasks = static_cast<int>(resources.world_size());
+  }
 }
 
-slurm::BatchScript describe(const Request& request, const record::Attempt& attempt,
-                            const std::string& run_id) {
+slurm::BatchScript describe(const Request& request, const record::Attempt& attempt, const std::string& run_id,
+                            const JobOrder& order) {
   const job::Job& job = request.job;
   const job::Resources& resources = job.resources;
   const Path folder = std::filesystem::absolute(attempt.folder()).lexically_normal();
@@ -42,16 +56,21 @@ slurm::BatchScript describe(const Request& request, const record::Attempt& attem
   script.qos = job.slurm.qos.value_or("");
   script.reservation = job.slurm.reservation.value_or("");
   script.nodes = static_cast<int>(resources.nodes);
-  script.tasks_per_node = static_cast<int>(resources.ranks_per_node);
-  script.cpus_per_task = static_cast<int>(resources.cpus_per_rank.value_or(0));
-  script.gpus_per_node = static_cast<int>(resources.gpus_per_rank * resources.ranks_per_node);
+  describe_tasks(job, &script);
+  script.gpus_per_node = static_cast<int>(resources.gpus_per_node());
+  script.ranks_per_gpu = static_cast<int>(resources.ranks_per_gpu);
   script.memory_per_node = resources.memory_per_node;
-  script.time = resources.time;
-  script.signal_before = slurm::signal_before(job.checkpoint.before_end, resources.time);
+  script.time = job.chain.is_on() ? job.chain.time_per_link : resources.time;
+  if (script.time) *script.time *= order.bundle;
+  script.signal_before = slurm::signal_before(job.checkpoint.before_end, script.time);
+  script.array = order.array;
+  script.dependency = order.dependency;
   script.directory = job.working_directory;
   script.log = folder / attempt.batch_log().filename();
   script.extra = job.slurm.extra;
   script.command = {request.stoker.string(), "run", folder.string()};
+  if (order.from > 0)
+    script.command.insert(script.command.begin(), {"env", format("{}={}", kArrayFromVariable, order.from)});
   return script;
 }
 
@@ -61,31 +80,15 @@ std::string with_place(std::string_view key, const job::Job& job) {
 
 // The keys with which the job itself says how large it is.
 std::vector<std::string_view> sizes_asked_for(const job::Job& job) {
-  std::vector<std::string_view> keys = {"resources.memory_per_node", "resources.gpus_per_rank",
-                                        "resources.cpus_per_rank", "resources.ranks_per_node",
+  std::vector<std::string_view> keys = {"resources.memory_per_node",
+                                        "resources.gpus_per_rank",
+                                        "resources.ranks_per_gpu",
+                                        "resources.cpus_per_rank",
+                                        "resources.ranks_per_node",
+                                        "resources.ranks",
                                         "resources.nodes"};
   std::erase_if(keys, [&](std::string_view key) { return job.origins.where(key) == "default"; });
   return keys;
-}
-
-// Where the user can change what sbatch refuses: the keys whose word is in its complaint, else those that
-// only sbatch understands.
-Status with_key(Status refused, const job::Job& job) {
-  const std::string lower = to_lower(refused.message());
-  const auto said = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
-  std::vector<std::string_view> keys;
-  if (said("node count") || said("node configuration")) keys = sizes_asked_for(job);
-  if (said("qos") && job.slurm.qos) keys = {"slurm.qos"};
-  if (said("reservation") && job.slurm.reservation) keys = {"slurm.reservation"};
-  if (said("time limit") && job.resources.time) keys = {"resources.time"};
-  if (said("memory") && job.resources.memory_per_node) keys = {"resources.memory_per_node"};
-  if (said("partition") && job.slurm.partition) keys = {"slurm.partition"};
-  if (said("account") && job.slurm.account) keys = {"slurm.account"};
-  if (keys.empty() && !job.slurm.extra.empty()) keys = {"slurm.extra"};
-  if (keys.empty() || refused.code() != Code::invalid) return refused;
-  std::vector<std::string> places;
-  for (std::string_view key : keys) places.push_back(with_place(key, job));
-  return Status(refused.code(), format("{} ({})", refused.message(), join(places, "; ")));
 }
 
 // What #SBATCH lines cannot say of a path.
@@ -102,7 +105,41 @@ Status check_path(const job::Job& job, std::string_view key, const std::string& 
   return {};
 }
 
+// A chain is an array from 1 on; one of a single link is a plain job.
+int links_here() {
+  const auto last = environment_value("SLURM_ARRAY_TASK_MAX");
+  std::int64_t links = 0;
+  const bool is_array = last && parse_number(*last, &links) && links > 0;
+  return is_array ? static_cast<int>(std::min<std::int64_t>(links, 1 << 20)) : 1;
+}
+
 }  // namespace
+
+std::string comment_of(const std::string& run_id, int attempt) {
+  return format("stoker:{}/{}", run_id, attempt);
+}
+
+// Where the user can change what sbatch refuses: the keys whose word is in its complaint, else those that
+// only sbatch understands.
+Status with_key(Status refused, const job::Job& job) {
+  const std::string lower = to_lower(refused.message());
+  const auto said = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
+  std::vector<std::string_view> keys;
+  if (said("node count") || said("node configuration")) keys = sizes_asked_for(job);
+  if (said("qos") && job.slurm.qos) keys = {"slurm.qos"};
+  if (said("reservation") && job.slurm.reservation) keys = {"slurm.reservation"};
+  if (said("time limit") && job.resources.time) keys = {"resources.time"};
+  if (said("time limit") && job.chain.is_on()) keys = {"chain.time_per_link"};
+  if (said("submit limit") && job.array.is_on()) keys = {"array.bundle"};
+  if (said("memory") && job.resources.memory_per_node) keys = {"resources.memory_per_node"};
+  if (said("partition") && job.slurm.partition) keys = {"slurm.partition"};
+  if (said("account") && job.slurm.account) keys = {"slurm.account"};
+  if (keys.empty() && !job.slurm.extra.empty()) keys = {"slurm.extra"};
+  if (keys.empty() || refused.code() != Code::invalid) return refused;
+  std::vector<std::string> places;
+  for (std::string_view key : keys) places.push_back(with_place(key, job));
+  return Status(refused.code(), format("{} ({})", refused.message(), join(places, "; ")));
+}
 
 Status check_submission(const Request& request) {
   RETURN_IF_ERROR(check_places(request.job));
@@ -119,46 +156,92 @@ Status check_submission(const Request& request) {
   return batch_script(request, attempt, "run").status();
 }
 
-Result<std::string> batch_script(const Request& request, const record::Attempt& attempt,
-                                 const std::string& run_id) {
-  return slurm::write_batch_script(describe(request, attempt, run_id));
+JobOrder order_of(const Links& links, std::span<const Predecessor> predecessors) {
+  return {links.count > 1 ? format("1-{}%1", links.count) : "", dependency_of(predecessors)};
 }
 
-Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, Deadline deadline) {
-  RETURN_IF_ERROR(check_submission(request));
-  OK_OR_RETURN(command, rank_command(request.job, request.stoker));
-  const std::string yaml = to_yaml(request.job);
-  auto made = request.resumed
-                  ? Result<record::RunFolder>(*request.resumed)
-                  : make_run_folder(request, {.command = command, .hosts = {}, .scheduler_job = ""}, yaml);
-  if (!made.ok()) return std::move(made).error();
-  OK_OR_RETURN(attempt, made->start_attempt(yaml));
+Result<std::string> batch_script(const Request& request, const record::Attempt& attempt,
+                                 const std::string& run_id, const JobOrder& order) {
+  return slurm::write_batch_script(describe(request, attempt, run_id, order));
+}
+
+Links links_of(const Request& request) {
+  return count_links(request.job, measured_pace(request.job, request.resumed));
+}
+
+Path folder_of_job_file(const Request& request) {
+  std::error_code error;
+  const Path here = std::filesystem::current_path(error);
+  return (here / Path(request.job_file).parent_path() / "").lexically_normal();
+}
+
+Result<Submission> enqueue(const record::RunFolder& folder, const record::Attempt& attempt,
+                           const QueueEntry& entry, slurm::Scheduler& scheduler, Deadline deadline) {
   OK_OR_RETURN(events, record::EventWriter::open(attempt.submit_events()));
-  OK_OR_RETURN(script, batch_script(request, attempt, made->id()));
-  RETURN_IF_ERROR(write_file(attempt.batch_script(), script));
-  RETURN_IF_ERROR(
-      write_event(events, record::Submitting{.host = record::this_process().host,
-                                             .comment = comment_of(made->id(), attempt.number())}));
+  RETURN_IF_ERROR(write_file(attempt.batch_script(), entry.script));
+  RETURN_IF_ERROR(write_event(
+      events, record::Submitting{
+                  .host = record::this_process().host, .comment = entry.comment, .tasks = entry.tasks}));
   // After this point a job may exist.
   auto job = scheduler.submit(std::filesystem::absolute(attempt.batch_script()), deadline);
   const Code code = job.status().code();
   if (code == Code::timeout || code == Code::corrupt) {
     return std::move(job).error().with_context(
-        format("run {}: whether it is in the queue is not known", made->id()));
+        format("run {}: whether it is in the queue is not known", folder.id()));
   }
   if (!job.ok()) {
-    const Status refused = with_key(job.error(), request.job);
+    const Status refused = entry.explain ? entry.explain(job.error()) : job.error();
     (void)write_event(events, record::SubmitFailed{.reason = std::string(refused.message())});
     return refused;
   }
-  RETURN_IF_ERROR(write_event(events, record::Submitted{.scheduler_job = *job})
-                      .with_context(format("job {} is in the queue, but not recorded", *job)));
-  return Submission{*std::move(made), attempt, *job};
+  const record::Submitted taken{.scheduler_job = *job, .links = entry.links, .after = entry.after};
+  RETURN_IF_ERROR(
+      write_event(events, taken).with_context(format("job {} is in the queue, but not recorded", *job)));
+  return Submission{folder, attempt, *job, {}, {}};
+}
+
+Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, Deadline deadline) {
+  RETURN_IF_ERROR(check_submission(request));
+  // A module that is not there is told now, and not after hours in the queue.
+  OK_OR_RETURN(loaded, load_environment(request.job.environment, current_environment(), deadline));
+  RETURN_IF_ERROR(check_container(request.job, rank::variable(loaded.variables, "PATH")));
+  OK_OR_RETURN(command, rank_command(request.job, request.stoker));
+  OK_OR_RETURN(waits_for, find_predecessors(request.job, folder_of_job_file(request), &scheduler, deadline));
+  const Links links = links_of(request);
+  const bool copies_code = wants_snapshot(request.job, request.resumed);
+  auto listing = copies_code ? list_code(request.job) : Result<CodeListing>(CodeListing{});
+  if (!listing.ok()) return std::move(listing).error();
+  auto made = request.resumed
+                  ? Result<record::RunFolder>(*request.resumed)
+                  : make_run_folder(request, {.command = command, .hosts = {}, .scheduler_job = ""},
+                                    to_yaml(request.job));
+  if (!made.ok()) return std::move(made).error();
+  Request used = request;
+  used.job.after = folders_of(waits_for);
+  if (copies_code) {
+    OK_OR_RETURN(snapshot, take_snapshot(*listing, *made));
+    used.job.working_directory = snapshot.directory;
+  }
+  OK_OR_RETURN(attempt, made->start_attempt(to_yaml(used.job)));
+  OK_OR_RETURN(script, batch_script(used, attempt, made->id(), order_of(links, waits_for)));
+  const auto explain = [&](Status refused) { return with_key(std::move(refused), request.job); };
+  OK_OR_RETURN(submitted, enqueue(*made, attempt,
+                                  {.script = script,
+                                   .comment = comment_of(made->id(), attempt.number()),
+                                   .links = links.count,
+                                   .after = used.job.after,
+                                   .explain = explain},
+                                  scheduler, deadline));
+  submitted.links = links;
+  submitted.waits_for = std::move(waits_for);
+  return std::move(submitted);
 }
 
 bool was_submitted(const record::RunFolder& folder) {
-  const auto attempt = folder.last_attempt();
-  return attempt.ok() && path_exists(attempt->submit_events());
+  const auto attempts = folder.attempts();
+  return attempts.ok() && std::any_of(attempts->begin(), attempts->end(), [](const record::Attempt& attempt) {
+           return path_exists(attempt.submit_events());
+         });
 }
 
 Result<Request> prepared_request(const Path& attempt_folder) {
@@ -176,6 +259,7 @@ Result<Request> prepared_request(const Path& attempt_folder) {
   request.job_file = run.description().job_file;
   request.resumed = run;
   request.prepared = attempt;
+  if (request.job.chain.is_on()) request.links = links_here();
   return request;
 }
 

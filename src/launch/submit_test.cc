@@ -28,6 +28,34 @@ TEST(Submit, makes_run_attempt_script_and_one_call) {
   EXPECT_TRUE(was_submitted(submitted->folder));
 }
 
+std::string script_of(const Sandbox& box, const std::string& more) {
+  const Request request = box.request(more);
+  return *batch_script(request, record::Attempt("/runs/r/attempts/1", 1), "r");
+}
+
+TEST(Submit, torchrun_is_one_task_on_each_node_with_the_cores_of_its_ranks) {
+  Sandbox box;
+  const std::string script =
+      script_of(box, "resources: {nodes: 2, ranks_per_node: 4, cpus_per_rank: 6}\nlauncher: torchrun\n");
+  EXPECT_THAT(script,
+              HasSubstr("#SBATCH --ntasks=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --cpus-per-task=24\n"));
+}
+
+TEST(Submit, ranks_that_do_not_divide_evenly_leave_their_places_to_slurm) {
+  Sandbox box;
+  const std::string script = script_of(box, "resources: {nodes: 2, ranks: 7}\n");
+  EXPECT_THAT(script, HasSubstr("#SBATCH --nodes=2\n#SBATCH --ntasks=7\n"));
+  EXPECT_THAT(script, ::testing::Not(HasSubstr("--ntasks-per-node")));
+}
+
+TEST(Submit, ranks_that_share_gpus_need_fewer) {
+  Sandbox box;
+  const std::string script = script_of(box, "resources: {ranks_per_node: 4, ranks_per_gpu: 2}\n");
+  EXPECT_THAT(script,
+              HasSubstr("# Per node and not per task: 2 ranks share a GPU, and stoker shows each rank that "
+                        "one.\n#SBATCH --gpus-per-node=2\n"));
+}
+
 TEST(Submit, a_refusal_names_the_key_and_stays_in_the_run_folder) {
   Sandbox box;
   box.scheduler.problem = invalid("sbatch: Invalid account or account/partition combination specified");

@@ -123,13 +123,25 @@ print(time.monotonic() - begin)
 """
 
 
-def test_two_pinned_nodes_are_faster_than_one(odd_lab):
+@pytest.fixture
+def two_cores() -> set[int]:
     cores = os.sched_getaffinity(0)
     if len(cores) < 2:
         pytest.skip("needs cores2: the machine has one core")
-    pins = odd_lab.run("srun", "-N2", "grep", "-h", "Cpus_allowed_list", "/proc/self/status").out.split()[1::2]
-    assert len(set(pins)) == 2 and all(int(pin) in cores for pin in pins)
+    return cores
 
+
+def test_tasks_of_two_pinned_nodes_have_a_core_each_and_of_one_share_it(odd_lab, two_cores):
+    def cores_of_tasks(*where: str) -> set[int]:
+        command = ["srun", *where, "-n2", "grep", "-h", "Cpus_allowed_list", "/proc/self/status"]
+        return {int(core) for core in odd_lab.run(*command).out.split()[1::2]}
+
+    assert len(cores_of_tasks("-N1")) == 1
+    assert len(cores_of_tasks("-N2")) == 2 and cores_of_tasks("-N2") <= two_cores
+
+
+@pytest.mark.soak
+def test_two_pinned_nodes_are_faster_than_one(odd_lab, two_cores):
     def slowest(*where: str) -> float:
         here = tempfile.mkdtemp(dir=odd_lab.shared)
         said = odd_lab.run("srun", *where, "-n2", "python3", "-c", WORK, here).out

@@ -89,7 +89,7 @@ def test_a_queued_run_says_what_it_waits_for_and_can_be_cancelled(runs: Runs):
     assert runs.stoker("cancel", "--dry-run").out == f"would end job {job} (queued), run {runs.run.name}\n"
     assert runs.status()["state"] == "queued"
     assert runs.stoker("cancel").out == f"asked to end: job {job} (queued), run {runs.run.name}\n"
-    assert runs.stoker("wait", code=1).out == f"run {runs.run.name}: cancelled\n"
+    assert runs.stoker("wait", code=130).out == f"run {runs.run.name}: cancelled\n"
     assert runs.stoker("cancel").out == f"run {runs.run.name}: is over already (cancelled)\n"
 
 
@@ -175,7 +175,7 @@ def test_a_killed_supervisor_of_a_rank_is_named_and_leaves_nothing(runs: Runs):
 
 
 @pytest.mark.soak
-def test_a_frozen_node_is_named_within_ten_seconds(runs: Runs):
+def test_a_node_whose_processes_stand_still_is_named_within_ten_seconds_and_may_go_on(runs: Runs):
     runs.job("sleep 300")
     runs.submit()
     wait_until(lambda: len(runs.processes("sleep")) == 2, "all ranks sleep")
@@ -184,14 +184,21 @@ def test_a_frozen_node_is_named_within_ten_seconds(runs: Runs):
         os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
     try:
-        wait_until(lambda: "rank 1 (n2) gave no sign for" in runs.batch_log(), "the rank is named", 30)
+        wait_until(lambda: "rank 1 (n2) gives no sign since" in runs.batch_log(), "the rank is named", 30)
         named = time.monotonic() - began
     finally:
         for pid in frozen:
             with suppress(ProcessLookupError):  # Slurm has ended what stood still
                 os.kill(pid, signal.SIGCONT)
     assert named < 11
-    assert "failed (rank 1 (n2) gave no sign for" in runs.stoker("wait", code=1).out
+    # A disk that hangs for a while stops our own process, not the training: that alone ends no run.
+    assert "its host answers, its `stoker rank` stands still; the run ends after 10 min 00 s (timeouts.stall)" in (
+        runs.batch_log()
+    )
+    time.sleep(3)
+    assert runs.status()["state"] == "running"
+    runs.stoker("cancel")
+    runs.stoker("wait", code=None)
 
 
 def test_usr1_of_the_batch_shell_stops_the_ranks_after_a_checkpoint(runs: Runs):
@@ -217,7 +224,7 @@ def test_before_its_time_is_over_a_run_stops_after_a_checkpoint(runs: Runs):
 def test_a_run_whose_time_is_over_says_so(runs: Runs):
     runs.job("trap '' TERM USR1; while :; do sleep 1; done", "nodes: 2, time: 1m", "timeouts: {grace: 3s}\n")
     runs.submit()
-    assert runs.wait(code=1).startswith(f"run {runs.run.name}: timeout (")
+    assert runs.wait(code=124).startswith(f"run {runs.run.name}: timeout (")
     assert runs.status()["state"] == "timeout"
 
 

@@ -3,14 +3,17 @@ own on as many."""
 
 import json
 import os
+import re
 import shutil
 import signal
-import struct
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import safetensors_files
 from conftest import REPOSITORY
+from lab_jobs import fault
 from labs import wait_until
 from submitted import Runs
 
@@ -28,7 +31,12 @@ checkpoint: {{every: {every} steps, keep: 3}}
 
 @pytest.fixture
 def project(runs: Runs, example_images: Path) -> Runs:
-    """A folder that all nodes see, with a small dataset: 16 images of each class, so 5 steps of two ranks an epoch."""
+    """A folder that all nodes see, with a small dataset."""
+    return copy_small_dataset(runs, example_images)
+
+
+def copy_small_dataset(runs: Runs, example_images: Path) -> Runs:
+    """16 images of each class, so 5 steps of two ranks an epoch."""
     for kind in sorted((example_images / "train").iterdir()):
         target = runs.folder / "images/train" / kind.name
         target.mkdir(parents=True)
@@ -38,27 +46,16 @@ def project(runs: Runs, example_images: Path) -> Runs:
     return runs
 
 
-def submit(project: Runs, nodes: int, epochs: int, every: int = 5) -> Path:
+def submit(project: Runs, nodes: int, epochs: int, every: int = 5, more: str = "", **options) -> Path:
     """Submits the main job; its run folder."""
-    (project.folder / "job.yaml").write_text(JOB.format(nodes=nodes, epochs=epochs, every=every))
-    return Path(json.loads(project.stoker("submit", "job.yaml", "--json").out)["folder"])
+    (project.folder / "job.yaml").write_text(JOB.format(nodes=nodes, epochs=epochs, every=every) + more)
+    return Path(json.loads(project.stoker("submit", "job.yaml", "--json", **options).out)["folder"])
 
 
 def weights(run: Path) -> dict[str, bytes]:
     """The tensors of the run's last checkpoint, by file and name."""
     last = max((run / "checkpoints").glob("step-*"), key=lambda step: int(step.name.removeprefix("step-")))
-    found = {}
-    for file in sorted(last.rglob("*.safetensors")):
-        data = file.read_bytes()
-        (length,) = struct.unpack_from("<Q", data)
-        for name, entry in json.loads(data[8 : 8 + length]).items():
-            if name != "__metadata__":
-                begin, end = entry["data_offsets"]
-                found[f"{last.name}/{file.parent.name}/{file.name}/{name}"] = data[
-                    8 + length + begin : 8 + length + end
-                ]
-    assert found
-    return found
+    return {f"{last.name}/{name}": content for name, content in safetensors_files.tensors_of(last).items()}
 
 
 def hosts_of(run: Path) -> list[str]:
@@ -129,3 +126,60 @@ def test_a_script_of_one_s_own_trains_on_several_nodes(project: Runs, nodes: int
     assert project.wait(run) == f"run {run.name}: done\n"
     assert "epoch 1: loss" in (run / "attempts/1/rank-0000.log").read_text()
     assert hosts_of(run) == [f"n{node + 1}" for node in range(nodes)]
+
+
+def wait_for_steps(run: Path, ranks: int) -> float:
+    """Waits until every rank has told two steps; the time."""
+    metrics = [run / f"attempts/1/metrics-{rank:04}.csv" for rank in range(ranks)]
+    wait_until(
+        lambda: all(file.exists() and file.read_text().count("\n") > 2 for file in metrics), "all ranks train", 180
+    )
+    return time.monotonic()
+
+
+def log_with(project: Runs, pattern: str) -> None:
+    wait_until(lambda: re.search(pattern, project.batch_log(), re.MULTILINE), f"the log has {pattern}", 60)
+
+
+PLACE = r"at epoch \d+ step \d+, phase \w+"
+
+
+@pytest.mark.soak
+@pytest.mark.needs("namespaces")
+def test_a_link_cut_under_a_training_is_named_with_its_step_within_ten_seconds(project: Runs, firewall):
+    run = submit(project, 3, epochs=400, every=1000)
+    wait_for_steps(run, 3)
+    firewall("n3", "n2")
+    began = time.monotonic()
+    log_with(
+        project,
+        rf"^rank [12] \(n[23]\) waits since \d\.\d s {PLACE}: rank [12] \(n[23]\) acknowledges no packet of it, the link "
+        r"between them is cut or blocked$",
+    )
+    assert time.monotonic() - began < 10
+    assert project.status(str(run))["state"] == "running"
+    project.stoker("cancel", run)
+    project.wait(run, code=None)
+
+
+@pytest.mark.soak
+@pytest.mark.needs("namespaces")
+def test_a_node_cut_off_under_a_training_ends_it_with_its_step(project: Runs):
+    run = submit(project, 2, epochs=400, every=1000, more="restart: {node_failed: 0}\n")
+    wait_for_steps(run, 2)
+    fault(project.lab, "cut", "n2")
+    said = project.wait(run, code=1)
+    assert re.search(rf"rank 1 \(n2\) gave no sign for [\d.]+ s {PLACE}, and its host acknowledges no packet", said)
+
+
+@pytest.mark.soak
+def test_a_frozen_rank_on_the_second_node_is_named_with_its_step_within_ten_seconds(project: Runs):
+    run = submit(project, 2, epochs=400, every=1000)
+    wait_for_steps(run, 2)
+    fault(project.lab, "freeze", project.status(str(run))["job"], "--rank", "1")
+    began = time.monotonic()
+    log_with(project, rf"^rank 1 \(n2\) is stopped by a signal \(state T\) since [\d.]+ s {PLACE}; the run ends after")
+    assert time.monotonic() - began < 10
+    assert re.search(
+        rf"rank 1 \(n2\) was stopped by a signal \(state T\) for [\d.]+ s {PLACE}", project.wait(run, code=1)
+    )

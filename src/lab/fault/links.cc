@@ -34,8 +34,10 @@ Result<const Node*> find_cable(const Lab& lab, const Request& request, std::stri
 std::vector<std::string> tc(const Node& node, bool is_inner, std::vector<std::string> words) {
   std::vector<std::string> argv = {"tc"};
   if (is_inner) argv.insert(argv.end(), {"-netns", node.network_namespace});
-  for (std::string& word : words)
-    argv.push_back(word == "DEV" ? (is_inner ? kInnerEnd : node.link) : std::move(word));
+  for (std::string& word : words) {
+    if (word == "DEV") word = is_inner ? kInnerEnd : node.link;
+    argv.push_back(std::move(word));
+  }
   return argv;
 }
 

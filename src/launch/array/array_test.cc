@@ -1,0 +1,251 @@
+#include <gmock/gmock.h>
+
+#include "launch/array/array_life.h"
+#include "launch/array/array_state.h"
+#include "launch/array/live_tasks.h"
+#include "launch/array/submit_array.h"
+#include "launch/control.h"
+#include "launch/sandbox.h"
+
+namespace stoker::launch {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+// A sandbox with a table of so many tasks, and what submits it.
+class ArrayBox {
+ public:
+  explicit ArrayBox(int tasks, const std::string& array = "", const std::string& more = "") {
+    std::string table = "lr\n";
+    for (int i = 1; i <= tasks; ++i) table += format("0.{}\n", i);
+    CHECK(write_file(folder_ / "t.csv", table).ok());
+    CHECK(write_file(folder_ / "job.yaml",
+                     format("name: sweep\nrun: train ${{params.lr}}\narray: {{over: t.csv{}}}\n{}",
+                            array.empty() ? "" : ", " + array, more))
+              .ok());
+    auto job = job::load(folder_ / "job.yaml", {.current_directory = folder_.path()});
+    CHECK(job.ok());
+    request.job = std::move(*job);
+    request.job_file = (folder_ / "job.yaml").string();
+    request.load.current_directory = folder_.path();
+    request.stoker = "/opt/stoker";
+  }
+
+  Result<ArraySubmission> submit() {
+    OK_OR_RETURN(array, make_array(request));
+    return submit_array(request, array, scheduler, soon());
+  }
+  /// The task ran and ended so.
+  static void run_task(const ArraySubmission& array, std::uint32_t task, std::optional<int> exit_code) {
+    auto events = record::EventWriter::open(task_events(array.folder, task));
+    CHECK(write_task_event(*events, TaskStarted{array.attempt.number(), "n1", "100_1", ""}).ok());
+    if (!exit_code) return;
+    const auto outcome = *exit_code == 0 ? record::Outcome::done : record::Outcome::failed;
+    CHECK(write_task_event(*events, TaskEnded{array.attempt.number(), outcome, *exit_code, ""}).ok());
+  }
+
+  Request request{.job = {}};
+  FakeScheduler scheduler;
+
+ private:
+  TempDirectory folder_;
+};
+
+std::string script_of(const ArraySubmission& array) { return *read_file(array.attempt.batch_script()); }
+
+TEST(Array, is_one_call_one_folder_and_nothing_per_task_before_it_runs) {
+  ArrayBox box(300, "at_once: 20");
+  const auto array = box.submit();
+  ASSERT_TRUE(array.ok()) << array.status().to_string();
+  EXPECT_EQ(box.scheduler.questions, 1);
+  EXPECT_THAT(array->jobs, ElementsAre("100"));
+  EXPECT_THAT(script_of(*array), HasSubstr("\n#SBATCH --array=1-300%20\n"));
+  EXPECT_THAT(*list_directory(tasks_folder(array->folder)), SizeIs(0));
+  const auto file = read_array_file(array->attempt);
+  ASSERT_TRUE(file.ok()) << file.status().to_string();
+  EXPECT_EQ(file->tasks.size(), 300U);
+  EXPECT_THAT(file->tasks_of(7), ElementsAre(7));
+  EXPECT_THAT(file->tasks_of(301), SizeIs(0));
+  EXPECT_THAT(file->job_of(7)->command->arguments, ElementsAre("train", "0.7"));
+  // The attempt's own job file needs no table.
+  EXPECT_TRUE(job::load(array->attempt.job()).ok());
+}
+
+TEST(Array, of_more_tasks_than_an_array_takes_is_several_under_one_cap) {
+  ArrayBox box(25, "at_once: 4");
+  box.scheduler.array_limit = 10;
+  int refusals = 0;
+  box.scheduler.refuse_array = [&](const std::string& script) {
+    const bool is_large = script.find("--array=1-25") != std::string::npos;
+    refusals += is_large ? 1 : 0;
+    return is_large;
+  };
+  const auto array = box.submit();
+  ASSERT_TRUE(array.ok()) << array.status().to_string();
+  EXPECT_EQ(refusals, 1);
+  ASSERT_THAT(array->jobs, SizeIs(3));
+  EXPECT_THAT(script_of(*array), HasSubstr("\n#SBATCH --array=1-10%4\n"));
+  const std::string third = *read_file(array->attempt.folder() / "job-3.sbatch");
+  EXPECT_THAT(third, HasSubstr("\n#SBATCH --array=1-5%4\n"));
+  EXPECT_THAT(third, HasSubstr(format("\n#SBATCH --dependency=afterany:{}\n", array->jobs[1])));
+  EXPECT_THAT(third, HasSubstr("\nexec env STOKER_ARRAY_FROM=20 /opt/stoker run "));
+  const RunLife life = look_at(array->folder, box.scheduler, soon());
+  EXPECT_EQ(life.scheduler_job, join(array->jobs, ","));
+  const auto plan = plan_cancel(array->folder, box.scheduler, soon());
+  ASSERT_TRUE(cancel(array->folder, *plan, box.scheduler, soon()).ok());
+  EXPECT_EQ(box.scheduler.cancelled_ids, array->jobs);
+}
+
+TEST(Array, without_a_cap_its_pieces_wait_for_nothing) {
+  ArrayBox box(25);
+  box.scheduler.array_limit = 20;
+  box.scheduler.refuse_array = [](const std::string& script) {
+    return script.find("1-25") != std::string::npos;
+  };
+  const auto array = box.submit();
+  ASSERT_THAT(array->jobs, SizeIs(2));
+  EXPECT_THAT(*read_file(array->attempt.folder() / "job-2.sbatch"), Not(HasSubstr("--dependency")));
+}
+
+TEST(Array, short_tasks_share_jobs_but_never_so_that_fewer_run_at_once) {
+  const auto size = [](int tasks, const std::string& array, const std::string& more) {
+    ArrayBox box(tasks, array, more);
+    return choose_bundle(box.request.job, static_cast<std::size_t>(tasks)).size;
+  };
+  EXPECT_EQ(size(300, "at_once: 10", "resources: {time: 1m}\n"), 15U);
+  EXPECT_EQ(size(40, "at_once: 10", "resources: {time: 1m}\n"), 4U);
+  EXPECT_EQ(size(12, "at_once: 10", "resources: {time: 1m}\n"), 1U);
+  EXPECT_EQ(size(300, "at_once: 10", "resources: {time: 5m}\n"), 1U);
+  EXPECT_EQ(size(300, "at_once: 10", ""), 1U);
+  EXPECT_EQ(size(300, "at_once: 10, bundle: 3", "resources: {time: 1m}\n"), 3U);
+  EXPECT_EQ(size(300, "at_once: 10", "resources: {time: 1m, ranks_per_node: 2}\n"), 1U);
+  ArrayBox box(30, "at_once: 2", "resources: {time: 1m}\n");
+  const auto array = box.submit();
+  EXPECT_THAT(script_of(*array), HasSubstr("\n#SBATCH --time=00:15:00\n"));
+  EXPECT_THAT(script_of(*array), HasSubstr("\n#SBATCH --array=1-2\n"));
+  EXPECT_THAT(read_array_file(array->attempt)->tasks_of(2), SizeIs(15));
+}
+
+TEST(Array, tasks_of_several_ranks_share_no_job) {
+  ArrayBox box(4, "bundle: 2", "resources: {ranks_per_node: 2}\n");
+  EXPECT_THAT(
+      std::string(make_array(box.request).status().message()),
+      ::testing::MatchesRegex("array.bundle: 2, but tasks of `train` or of several ranks share no job "
+                              "\\(.*job.yaml:3:30\\)"));
+}
+
+TEST(Array, a_flood_is_refused_with_the_limit_and_the_option) {
+  ArrayBox box(10'001);
+  const Status refused = make_array(box.request).status();
+  EXPECT_EQ(refused.message(),
+            "t.csv: 10001 tasks are 10001 jobs, and a queue holds 10000 of all users together (MaxJobCount)");
+  EXPECT_EQ(refused.cure(), "--set array.bundle=4");
+}
+
+TEST(Array, a_task_that_is_no_job_is_named_before_anything_is_written) {
+  TempDirectory folder;
+  ASSERT_TRUE(write_file(folder / "t.csv", "timeouts.grace\n1s\nlong\n").ok());
+  ASSERT_TRUE(write_file(folder / "job.yaml", "run: x\narray: {over: t.csv}\n").ok());
+  Request request{.job = *job::load(folder / "job.yaml")};
+  request.job_file = (folder / "job.yaml").string();
+  const std::string refused(make_array(request).status().message());
+  EXPECT_THAT(refused,
+              ::testing::StartsWith("t.csv: task 2: array timeouts.grace: timeouts.grace: 'long' is not"));
+  EXPECT_EQ(*list_directory(folder.path()), (std::vector<std::string>{"job.yaml", "t.csv"}));
+}
+
+TEST(Array, where_it_is_follows_from_its_tasks_records) {
+  ArrayBox box(3);
+  const auto array = box.submit();
+  const auto life = [&] { return look_at(array->folder, box.scheduler, soon()); };
+  EXPECT_EQ(life().life, Life::queued);
+  EXPECT_THAT(life().note, HasSubstr("0 of 3 done, 3 waiting"));
+  ArrayBox::run_task(*array, 1, 0);
+  ArrayBox::run_task(*array, 2, std::nullopt);
+  EXPECT_EQ(life().life, Life::running);
+  EXPECT_EQ(life().note, "1 of 3 done, 1 running, 1 waiting");
+  ArrayBox::run_task(*array, 2, 7);
+  ArrayBox::run_task(*array, 3, 0);
+  const int asked = box.scheduler.questions;
+  EXPECT_EQ(life().life, Life::failed);
+  EXPECT_EQ(life().note, "2 of 3 done, 1 failed (2)");
+  EXPECT_EQ(exit_code_of(life()), 7);
+  EXPECT_EQ(box.scheduler.questions, asked);  // its records tell all
+}
+
+TEST(Array, its_running_tasks_are_told_with_their_last_line) {
+  ArrayBox box(4);
+  const auto array = box.submit();
+  ArrayBox::run_task(*array, 1, 0);
+  ArrayBox::run_task(*array, 2, std::nullopt);
+  ArrayBox::run_task(*array, 4, std::nullopt);
+  ASSERT_TRUE(write_file(task_log(array->folder, 2), "one\nepoch 1\repoch 2\n\n").ok());
+  const auto running = running_tasks(array->folder, array->attempt, 10);
+  ASSERT_THAT(running, SizeIs(2));
+  EXPECT_EQ(running[0].number, 2U);
+  EXPECT_EQ(running[0].record.host, "n1");
+  EXPECT_EQ(running[0].last_line, "epoch 2");
+  EXPECT_EQ(running[1].last_line, "");
+  EXPECT_THAT(running_tasks(array->folder, array->attempt, 1), SizeIs(1));
+  EXPECT_EQ(find_task(array->folder, array->attempt, 1)->record.state, TaskState::done);
+  EXPECT_EQ(find_task(array->folder, array->attempt, 5).status().message(),
+            format("run {}: there is no task 5, they are 1 to 4", array->folder.id()));
+}
+
+TEST(Array, tasks_without_an_end_are_told_when_no_job_is_left) {
+  ArrayBox box(3);
+  const auto array = box.submit();
+  ArrayBox::run_task(*array, 1, 0);
+  box.scheduler.listed.jobs.clear();
+  const RunLife life = look_at(array->folder, box.scheduler, soon());
+  EXPECT_EQ(life.life, Life::failed);
+  EXPECT_EQ(life.note, "1 of 3 done, 2 waiting; 2 of them have no end, and no job is left");
+}
+
+TEST(Array, only_what_is_not_done_goes_into_the_queue_again) {
+  ArrayBox box(5, "at_once: 2");
+  const auto first = box.submit();
+  for (std::uint32_t task = 1; task <= 5; ++task)
+    ArrayBox::run_task(*first, task, task == 2 || task == 5 ? 7 : 0);
+  const RunLife life = look_at(first->folder, box.scheduler, soon());
+  auto rest = resume_array(first->folder, life, {"params.lr=9"});
+  ASSERT_TRUE(rest.ok()) << rest.status().to_string();
+  EXPECT_THAT(rest->array.chosen, ElementsAre(2, 5));
+  EXPECT_THAT(rest->array.job_of(5)->command->arguments, ElementsAre("train", "9"));
+  rest->request.stoker = "/opt/stoker";
+  const auto again = submit_array(rest->request, rest->array, box.scheduler, soon());
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_EQ(again->attempt.number(), 2);
+  EXPECT_THAT(script_of(*again), HasSubstr("\n#SBATCH --array=1-2\n"));
+  EXPECT_EQ(look_at(first->folder, box.scheduler, soon()).note.substr(0, 22), "3 of 5 done, 2 waiting");
+  ArrayBox::run_task(*again, 2, 0);
+  ArrayBox::run_task(*again, 5, 0);
+  EXPECT_EQ(look_at(first->folder, box.scheduler, soon()).life, Life::done);
+}
+
+TEST(ArrayFile, what_is_damaged_is_refused) {
+  const auto refused = [](std::string_view text) {
+    return std::string(parse_array_file("array.json", text).status().message());
+  };
+  EXPECT_EQ(refused(""), "array.json: not an array.json");
+  EXPECT_EQ(refused(R"({"format":"stoker-array","version":2})"),
+            "array.json: written by another version of stoker");
+  const std::string start = R"({"format":"stoker-array","version":1,"folder":"/a","current_directory":"/a",)";
+  EXPECT_TRUE(parse_array_file("a", start + R"("bundle":1,"tasks":[{}],"chosen":[1]})").ok());
+  for (const char* end :
+       {R"("bundle":0,"tasks":[{}],"chosen":[1]})", R"("bundle":1,"tasks":[{}],"chosen":[2]})",
+        R"("bundle":1,"tasks":[{},{}],"chosen":[2,1]})", R"("bundle":1,"chosen":[1]})"})
+    EXPECT_EQ(refused(start + end), "array.json: not an array.json") << end;
+}
+
+TEST(ArrayState, tasks_are_named_by_ranges_and_not_all_of_many) {
+  EXPECT_EQ(name_tasks({3, 4, 5, 9}), "3-5, 9");
+  EXPECT_EQ(name_tasks({1, 3, 5, 7, 9, 11, 13, 15, 17, 19}), "1, 3, 5, 7, 9, 11, 13, 15, ...");
+}
+
+}  // namespace
+}  // namespace stoker::launch

@@ -1,0 +1,146 @@
+#include "launch/remote/send.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "launch/code/snapshot.h"
+#include "stage/listing.h"
+
+namespace stoker::launch {
+namespace {
+
+constexpr std::chrono::minutes kPackPatience{5};
+constexpr ByteCount kLargestFile = 10_MiB;
+constexpr ByteCount kMostBytes = 500_MiB;
+constexpr std::size_t kMostFiles = 20'000;
+// What is no code wherever it lies.
+constexpr std::string_view kNoCode[] = {"runs",  "__pycache__",    "node_modules",
+                                        "wandb", "lightning_logs", "checkpoints"};
+
+// Outside of a repository: files that are small, in folders that are not hidden and hold no virtual
+// environment.
+Result<CodeListing> walk(const Path& folder) {
+  CodeListing listing;
+  listing.root = folder;
+  listing.inside = ".";
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator each(folder, error);
+  for (; !error && each != std::filesystem::end(each); each.increment(error)) {
+    const Path name = each->path().filename();
+    struct stat info{};
+    if (::lstat(each->path().c_str(), &info) != 0) continue;
+    if (S_ISDIR(info.st_mode)) {
+      const bool is_code =
+          !name.string().starts_with(".") && !path_exists(each->path() / "pyvenv.cfg") &&
+          std::find(std::begin(kNoCode), std::end(kNoCode), name.string()) == std::end(kNoCode);
+      if (!is_code) each.disable_recursion_pending();
+      continue;
+    }
+    if (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) continue;
+    const std::string relative = each->path().lexically_relative(folder).string();
+    const bool is_large =
+        S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) > kLargestFile.value;
+    (is_large ? listing.left_out : listing.files).push_back(relative);
+    if (listing.files.size() > kMostFiles) break;
+  }
+  if (error) return posix_error(printable(folder.string()), error.value());
+  return listing;
+}
+
+// From the top of the repository to below this folder; nothing for what is beside it.
+std::vector<std::string> below(const CodeListing& listing, const std::vector<std::string>& names,
+                               const Path& folder) {
+  std::vector<std::string> kept;
+  for (const std::string& name : names) {
+    const Path inside = listing.inside == "." ? Path(name) : Path(name).lexically_relative(listing.inside);
+    if (inside.empty() || *inside.begin() == "..") continue;
+    kept.push_back((folder / inside).lexically_normal().string());
+  }
+  return kept;
+}
+
+Status check_amount(const ToSend& what, const std::string& folder) {
+  if (what.files.size() <= kMostFiles && what.bytes <= kMostBytes.value) return {};
+  return invalid("{}: {} files, {}: too much to send with a job (at most {} files, {})", folder,
+                 grouped(what.files.size()), rounded(ByteCount{what.bytes}), grouped(kMostFiles),
+                 rounded(kMostBytes))
+      .cure("leave data out by .gitignore, and name it by its path there");
+}
+
+}  // namespace
+
+Result<ToSend> list_to_send(const std::string& job, const Path& here) {
+  const Path file = (here / job).lexically_normal();
+  const Path relative = file.lexically_relative(here);
+  if (!path_exists(file)) return not_found("{}: no such file", printable(job));
+  if (Path(job).is_absolute() || relative.empty() || *relative.begin() == "..")
+    return invalid("{}: not named from the current folder down, which is what the host has (--host)",
+                   printable(job));
+  const Path folder = relative.parent_path();
+  auto listing = list_code({.folder = here / folder, .runs = here / "runs", .untracked_limit = kLargestFile});
+  if (!listing.ok() && listing.error().code() == Code::not_found) listing = walk(here / folder);
+  if (!listing.ok()) return std::move(listing).error();
+  ToSend what;
+  what.below = folder.string();
+  what.files = below(*listing, listing->files, folder);
+  what.left_out = below(*listing, listing->left_out, folder);
+  // Also where git ignores it.
+  what.files.push_back(relative.string());
+  std::sort(what.files.begin(), what.files.end());
+  what.files.erase(std::unique(what.files.begin(), what.files.end()), what.files.end());
+  std::erase_if(what.files, [&](const std::string& name) {
+    struct stat info{};
+    if (::lstat((here / name).c_str(), &info) != 0) return true;  // deleted, and not told to git
+    if (S_ISREG(info.st_mode)) what.bytes += static_cast<std::uint64_t>(info.st_size);
+    return !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode);
+  });
+  RETURN_IF_ERROR(check_amount(what, folder.empty() ? "." : printable(folder.string())));
+  return what;
+}
+
+Result<File> pack_to_send(const ToSend& what, const Path& here) {
+  const TempDirectory folder;
+  ::chmod(folder.path().c_str(), 0700);
+  std::string names;
+  for (const std::string& name : what.files) names += name + '\0';
+  RETURN_IF_ERROR(write_file(folder / "names", names));
+  Command command;
+  command.argv = {"tar",
+                  "--create",
+                  "--format=posix",
+                  "--file=" + (folder / "tar").string(),
+                  "--no-recursion",
+                  "--null",
+                  "--verbatim-files-from",
+                  "--directory=" + here.string(),
+                  "--files-from=" + (folder / "names").string()};
+  OK_OR_RETURN(done, run_program(command, Deadline::after(kPackPatience)));
+  // 1: a file was changed while it was read.
+  if (done.exit.signal != 0 || done.exit.code > 1)
+    return unavailable("tar: {}", printable(trim(done.err.substr(0, done.err.find('\n')))));
+  // The folder goes, the open file stays.
+  return File::open_read(folder / "tar");
+}
+
+Status write_sent(const Path& folder, const std::vector<std::string>& files) {
+  std::string names;
+  for (const std::string& name : files) names += name + '\0';
+  return write_file(folder / kSentName, names);
+}
+
+Result<std::vector<std::string>> read_sent(const Path& folder) {
+  OK_OR_RETURN(text, read_file(folder / kSentName));
+  std::vector<std::string> files;
+  for (std::string_view name : split(text, '\0')) {
+    const auto clean = stage::clean_name("", name);
+    if (clean.ok() && *clean == name && !name.empty()) files.emplace_back(name);
+  }
+  return files;
+}
+
+}  // namespace stoker::launch

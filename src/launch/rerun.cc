@@ -1,0 +1,152 @@
+#include "launch/rerun.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/file.h"
+#include "base/version.h"
+#include "launch/environment.h"
+#include "rank/capsule/facts.h"
+#include "record/capsule.h"
+
+namespace stoker::launch {
+namespace {
+
+constexpr std::size_t kShortCommit = 7;
+constexpr std::size_t kShortVersion = 8;
+constexpr std::size_t kNamesShown = 3;
+
+// Both sides know it, and do not agree.
+void compare(std::vector<Drift>& all, std::string what, std::string then, std::string now) {
+  if (then.empty() || now.empty() || then == now) return;
+  all.push_back({std::move(what), printable(then), printable(now), ""});
+}
+
+void compare_code(const record::CodeFacts& then, const record::CodeFacts& now, std::vector<Drift>& all) {
+  if (then.root.empty() || now.root.empty()) return;
+  compare(all, "code", "commit " + then.commit.substr(0, kShortCommit),
+          "commit " + now.commit.substr(0, kShortCommit));
+  if (then.diff != now.diff) {
+    const char* how = now.diff.empty()    ? "its uncommitted changes are gone (capsule/code.diff has them)"
+                      : then.diff.empty() ? "there are uncommitted changes now"
+                                          : "its uncommitted changes are others now (capsule/code.diff)";
+    all.push_back({"code", "", "", how});
+  }
+  if (then.untracked != now.untracked) all.push_back({"code", "", "", "other files are untracked now"});
+}
+
+void compare_data(const std::vector<record::DataFacts>& then, const std::vector<record::DataFacts>& now,
+                  std::vector<Drift>& all) {
+  for (const record::DataFacts& is : now) {
+    const auto was =
+        std::find_if(then.begin(), then.end(), [&](const auto& each) { return each.name == is.name; });
+    if (was == then.end()) continue;
+    const std::string key = "data." + is.name;
+    compare(all, key, was->source, is.source);
+    if (was->version.empty() || is.version.empty() || was->version == is.version) continue;
+    all.push_back({key, "version " + was->version.substr(0, kShortVersion),
+                   "version " + is.version.substr(0, kShortVersion), ""});
+  }
+}
+
+std::set<std::string, std::less<>> lines_of(std::string_view text) {
+  std::set<std::string, std::less<>> lines;
+  for (std::string_view line : split(text, '\n')) {
+    if (!trim(line).empty()) lines.emplace(trim(line));
+  }
+  return lines;
+}
+
+void compare_environment(const record::EnvironmentFacts& then, const record::EnvironmentFacts& now,
+                         std::vector<Drift>& all) {
+  for (const auto& [program, version] : now.programs) {
+    for (const auto& [name, was] : then.programs) {
+      if (name == program) compare(all, program, was, version);
+    }
+  }
+  if (then.packages.empty() || now.packages.empty()) return;
+  const auto before = lines_of(then.packages);
+  const auto after = lines_of(now.packages);
+  std::vector<std::string> changed;
+  std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(changed));
+  std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(changed));
+  if (changed.empty()) return;
+  const std::size_t shown = std::min(kNamesShown, changed.size());
+  std::string text = join(std::span(changed).first(shown), ", ");
+  if (changed.size() > shown) text += ", ...";
+  all.push_back({"packages", "", "", format("{} differ: {}", changed.size(), printable(text))});
+}
+
+// The file that was typed may have been changed since; what counts is the run's own.
+void compare_job_file(const record::RunFolder& run, const job::Job& job, std::vector<Drift>& all) {
+  const std::string& typed = run.description().job_file;
+  const Path file = Path(job.working_directory) / typed;
+  if (typed.empty() || !path_exists(file)) return;
+  const auto now = job::load(file);
+  if (!now.ok()) {
+    all.push_back({"job file", "", "",
+                   format("{} no longer reads as a job; the run's own is taken", printable(typed))});
+    return;
+  }
+  const auto before = job::load(run.job());
+  if (!before.ok()) return;
+  // What was laid over the file then is no change of the file.
+  for (const job::Difference& change : job::differences(*before, *now)) {
+    const auto& words = run.description().typed;
+    const bool was_set = std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      return word.starts_with(change.key + "=");
+    });
+    if (was_set) continue;
+    all.push_back({"job file", "", "",
+                   format("{} is {} in {} now; the run's own is taken: {}", change.key,
+                          change.after.empty() ? "not set" : printable(change.after), printable(typed),
+                          change.before.empty() ? "not set" : printable(change.before))});
+  }
+}
+
+}  // namespace
+
+std::string to_text(const Drift& drift) {
+  if (!drift.note.empty()) return format("{}: {}", drift.what, drift.note);
+  return format("{}: {} then, {} now", drift.what, drift.then, drift.now);
+}
+
+Result<Request> rerun_request(const record::RunFolder& run, const std::vector<std::string>& settings) {
+  for (const std::string& setting : settings) {
+    if (!setting.starts_with("params.")) continue;
+    return invalid("run {}: --set {}: its command was made with the values it had", run.id(),
+                   printable(setting))
+        .cure("stoker run {} --set {}", shell_quote(run.description().job_file), shell_quote(setting));
+  }
+  job::LoadOptions options;
+  options.set = settings;
+  OK_OR_RETURN(job, job::load(run.job(), options));
+  Request request{.job = std::move(job)};
+  request.job_file = run.description().job_file;
+  return request;
+}
+
+std::vector<Drift> find_drift(const record::RunFolder& run, const job::Job& job) {
+  std::vector<Drift> all;
+  const record::Capsule then = record::read_capsule(run);
+  if (then.code) compare_code(*then.code, rank::code_facts(job.working_directory, job.record.directory), all);
+  if (then.data) compare_data(*then.data, rank::data_facts(job), all);
+  if (then.environment) {
+    const Environment variables = inherited_environment(job, current_environment());
+    const std::string interpreter =
+        job.command ? rank::interpreter_of(job.command->arguments, job.environment) : "";
+    compare_environment(*then.environment,
+                        rank::environment_facts(interpreter, variables, job.working_directory), all);
+  }
+  compare(all, "stoker", run.description().stoker_version, std::string(version()));
+  if (then.execution && !then.execution->empty() && run.description().scheduler_job.empty()) {
+    const record::NodeFacts was = then.execution->front();
+    const record::NodeFacts now = rank::node_facts();
+    compare(all, "host", was.cpu, now.cpu);
+    compare(all, "GPUs", join(was.gpus, ", "), join(now.gpus, ", "));
+  }
+  compare_job_file(run, job, all);
+  return all;
+}
+
+}  // namespace stoker::launch

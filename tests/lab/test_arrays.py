@@ -1,0 +1,210 @@
+"""Arrays: one job file, many tasks with values of their own, on a real cluster."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from labs import wait_until
+from submitted import Runs
+
+pytestmark = [pytest.mark.needs("slurm"), pytest.mark.timeout(600)]
+
+
+def write(runs: Runs, tasks: int, run: str, array: str, more: str = "") -> None:
+    (runs.folder / "configs.csv").write_text("n,word\n" + "".join(f"{n},w{n}\n" for n in range(1, tasks + 1)))
+    (runs.folder / "job.yaml").write_text(
+        f"name: many\nrun: {{shell: {json.dumps(run)}}}\narray: {{over: configs.csv, {array}}}\n{more}"
+    )
+
+
+def submit(runs: Runs, *words: str, command: str = "submit", **options) -> dict:
+    return json.loads(runs.stoker(command, *(words or ("job.yaml",)), "--json", **options).out)
+
+
+def spans(run: Path) -> list[tuple[float, float]]:
+    """When each task began and ended, from its records."""
+    found = []
+    for file in sorted((run / "tasks").glob("*.jsonl")):
+        events = [json.loads(line) for line in file.read_text().splitlines()]
+        assert [event["kind"] for event in events] == ["task_started", "task_ended"]
+        found.append((events[0]["time"], events[1]["time"]))
+    return found
+
+
+def most_at_once(times: list[tuple[float, float]]) -> int:
+    changes = sorted([(begin, 1) for begin, _ in times] + [(end, -1) for _, end in times])
+    now = most = 0
+    for _, change in changes:
+        now += change
+        most = max(most, now)
+    return most
+
+
+def run_many(runs: Runs, wrapper, tasks: int, at_once: int) -> None:
+    path = wrapper("sbatch", f'echo call >> {runs.folder}/calls; exec /usr/bin/sbatch "$@"')
+    write(
+        runs, tasks, "sleep 0.2; echo ${params.n} ${params.word} $STOKER_TASK $RANK/$WORLD_SIZE", f"at_once: {at_once}"
+    )
+    said = submit(runs, env={"PATH": f"{path.split(':')[0]}:{runs.lab.env['PATH']}"})
+    assert (said["tasks"], said["bundle"]) == (tasks, 1)
+    run = Path(said["folder"])
+    assert runs.stoker("wait", run, timeout=500).out == f"run {run.name}: done ({tasks} of {tasks} done)\n"
+    assert (runs.folder / "calls").read_text() == "call\n"
+    times = spans(run)
+    assert len(times) == tasks
+    assert most_at_once(times) <= at_once
+    assert [(run / f"tasks/{n:05}.log").read_text() for n in range(1, tasks + 1)] == [
+        f"{n} w{n} {n} 0/1\n" for n in range(1, tasks + 1)
+    ]
+    assert len(list((run / "tasks").iterdir())) == 2 * tasks
+
+
+def test_never_more_tasks_run_than_may(runs: Runs, wrapper):
+    run_many(runs, wrapper, 40, 4)
+
+
+@pytest.mark.soak
+def test_of_three_hundred_tasks_never_more_than_twenty_run(runs: Runs, wrapper):
+    run_many(runs, wrapper, 300, 20)
+
+
+def test_only_the_tasks_that_failed_run_again(runs: Runs):
+    write(runs, 6, "test ${params.n} != 2 -a ${params.n} != 5 -o -e mended && echo ran ${params.n}", "at_once: 4")
+    said = runs.stoker("submit", "job.yaml").out
+    assert re.match(r"submitted \d+ \(6 tasks, 4 at once, 1 node x 1 rank\)\n", said)
+    assert "\n  logs  runs/" in said
+    assert runs.wait(code=1) == f"run {runs.run.name}: failed (4 of 6 done, 2 failed (2, 5))\n"
+    assert runs.status()["state"] == "failed"
+    assert "task 2: exit code 1" in runs.batch_log()
+    (runs.folder / "mended").touch()
+    again = submit(runs, "last", command="resume")
+    assert (again["tasks"], again["attempt"]) == (2, 2)
+    assert runs.wait() == f"run {runs.run.name}: done (6 of 6 done)\n"
+    logs = [(runs.run / f"tasks/{n:05}.log").read_text() for n in range(1, 7)]
+    assert logs == [f"ran {n}\n" for n in range(1, 7)]
+    nothing = runs.stoker("resume", "last", code=2).err
+    assert nothing == f"run {runs.run.name}: is done, there is nothing to resume\n"
+
+
+def test_logs_and_top_know_the_tasks(runs: Runs):
+    run = "echo begun ${params.n}; while [ ! -e go ]; do sleep 0.1; done; echo end ${params.n}; test ${params.n} != 2"
+    write(runs, 3, run, "at_once: 3")
+    submit(runs)
+
+    def last_lines() -> list[str]:
+        return [task["last_line"] for task in json.loads(runs.stoker("top", "last", "--json").out)["tasks"]]
+
+    wait_until(lambda: last_lines() == ["begun 1", "begun 2", "begun 3"], "all tasks have begun")
+    head, columns, *rows = runs.stoker("top", "last").out.splitlines()
+    assert head.startswith(f"{runs.run.name}: running") and "(0 of 3 done, 3 running)" in head
+    assert columns.split() == ["TASK", "HOST", "RUNS", "LAST", "LINE"]
+    assert [row.split()[0] for row in rows] == ["1", "2", "3"]
+    single = runs.stoker("top", "last", "--task", "1", code=2).err
+    assert "task 1 of run " in single and "  try: stoker logs last -f --task 1\n" in single
+    (runs.folder / "go").touch()
+    assert runs.stoker("logs", "last", "-f", "--task", "3").out == "begun 3\nend 3\n"
+    runs.stoker("logs", "last", "-f")
+    runs.wait(code=1)
+    logs = runs.stoker("logs", "last")
+    assert logs.out == "".join(f"[{n}] begun {n}\n[{n}] end {n}\n" for n in (1, 2, 3))
+    assert logs.err == "1 of 3 tasks failed (2)   stoker logs last --task 2\n"
+    assert runs.stoker("logs", "last", "--task", "2", "--grep", "^end").out == "end 2\n"
+    lines = json.loads(runs.stoker("logs", "last", "--task", "2", "--json").out)["lines"]
+    assert lines == [{"task": 2, "text": "begun 2"}, {"task": 2, "text": "end 2"}]
+    name = runs.run.name
+    assert (
+        runs.stoker("logs", "last", "--task", "4", code=1).err == f"run {name}: there is no task 4, they are 1 to 3\n"
+    )
+    assert runs.stoker("logs", "last", "--rank", "0", code=2).err == (
+        f"logs: --rank: run {name} is an array, its tasks have logs\n  try: stoker logs last --task 1\n"
+    )
+    assert runs.stoker("logs", "last", "--attempt", "1", code=2).err == (
+        f"logs: --attempt: the log of a task of run {name} holds what all of its attempts printed\n"
+    )
+
+
+def test_an_array_can_be_cancelled_and_gone_on_with(runs: Runs):
+    write(runs, 9, "test -e quick || sleep 300", "at_once: 2", "timeouts: {grace: 1s}\n")
+    submit(runs)
+    wait_until(lambda: len(runs.processes("sleep")) == 2, "two tasks run")
+    now = runs.status()
+    assert now["state"] == "running"
+    assert now["reason"] == "0 of 9 done, 2 running, 7 waiting"
+    runs.stoker("cancel")
+    assert re.match(rf"run {runs.run.name}: cancelled \(0 of 9 done, .*2 stopped", runs.wait(code=None))
+    wait_until(lambda: runs.processes("sleep") == [], "no process is left")
+    (runs.folder / "quick").touch()
+    assert submit(runs, "last", command="resume")["tasks"] == 9
+    assert runs.wait() == f"run {runs.run.name}: done (9 of 9 done)\n"
+
+
+def test_short_tasks_share_jobs_and_it_is_said(runs: Runs):
+    write(runs, 12, "echo ${params.n}; test ${params.n} != 3", "at_once: 2", "resources: {time: 1m}\n")
+    said = runs.stoker("submit", "job.yaml").out
+    assert "\n  jobs  2 of 6 tasks, one after the other (1m is short for a job of its own: array.bundle)\n" in said
+    assert "\n#SBATCH --array=1-2\n" in (runs.run / "attempts/1/job.sbatch").read_text()
+    assert runs.wait(code=1) == f"run {runs.run.name}: failed (11 of 12 done, 1 failed (3))\n"
+    assert most_at_once(spans(runs.run)) <= 2
+
+
+def test_tasks_of_several_ranks_are_runs_of_their_own(runs: Runs):
+    write(runs, 2, "echo ${params.word} $RANK/$WORLD_SIZE", "at_once: 1", "resources: {nodes: 2, ranks_per_node: 1}\n")
+    submit(runs)
+    assert runs.wait() == f"run {runs.run.name}: done (2 of 2 done)\n"
+    own = sorted(path for path in (runs.run / "tasks").iterdir() if path.is_dir())
+    logs = sorted((path / "attempts/1/rank-0001.log").read_text() for path in own)
+    assert logs == ["w1 1/2\n", "w2 1/2\n"]
+    assert runs.stoker("logs", "last", "--task", "2", "--rank", "1").out == "w2 1/2\n"
+    assert sorted(runs.stoker("logs", "last", "--task", "1").out.splitlines()) == ["[0] w1 0/2", "[1] w1 1/2"]
+    assert "[2] [1] w2 1/2\n" in runs.stoker("logs", "last").out
+    assert json.loads(runs.stoker("top", "last", "--task", "1", "--json").out)["state"] == "done"
+    status = json.loads(runs.stoker("status", "--runs", runs.run / "tasks", "--json").out)["runs"]
+    assert [run["state"] for run in status] == ["done", "done"]
+
+
+def test_an_array_larger_than_the_cluster_s_is_split_under_one_cap(make_lab):
+    lab = make_lab(f"s{os.getpid()}", "--nodes", "2", "--max-array-size", "6")
+    runs = Runs(lab, lab.shared / "project")
+    runs.folder.mkdir()
+    write(runs, 12, "sleep 0.2; echo ${params.n}", "at_once: 2")
+    said = submit(runs)
+    assert len(said["jobs"]) == 3
+    assert said["job"] == ",".join(said["jobs"])
+    assert runs.wait() == f"run {runs.run.name}: done (12 of 12 done)\n"
+    assert most_at_once(spans(runs.run)) <= 2
+    assert (runs.run / "tasks/00012.log").read_text() == "12\n"
+
+
+def test_a_task_that_cannot_be_a_job_is_refused_before_anything_is_written(runs: Runs):
+    (runs.folder / "configs.yaml").write_text("- {lr: 0.1}\n- {lr: 0.2, timeouts: {grace: long}}\n")
+    (runs.folder / "job.yaml").write_text("run: 'true'\narray: {over: configs.yaml}\n")
+    refused = runs.stoker("submit", "job.yaml", code=2).err
+    assert refused.startswith("configs.yaml: task 2: array timeouts.grace: timeouts.grace: 'long' is not a duration")
+    assert not (runs.folder / "runs").exists()
+    here = runs.stoker("run", "job.yaml", code=2).err
+    assert here == ("array.over: its tasks run in a queue only (job.yaml:2:15)\n  try: stoker submit job.yaml\n")
+
+
+def test_a_resumed_task_goes_on_from_its_own_checkpoint(runs: Runs):
+    write(runs, 2, f"{sys.executable} save.py ${{params.n}}", "at_once: 2")
+    (runs.folder / "save.py").write_text(
+        "import os, pathlib, sys\n"
+        "print('from', os.path.basename(os.environ['STOKER_RESUME']))\n"
+        "if os.environ['STOKER_RESUME']: sys.exit(0)\n"
+        "folder = pathlib.Path(os.environ['STOKER_CHECKPOINT_DIR'])\n"
+        "folder.mkdir(parents=True)\n"
+        'header = b\'{"x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}\'\n'
+        "text = len(header).to_bytes(8, 'little') + header + b'1'\n"
+        "(folder / 'partial').write_bytes(text)\n"
+        "(folder / 'partial').rename(folder / f'of-{sys.argv[1]}.safetensors')\n"
+        "sys.exit(75)\n"
+    )
+    submit(runs)
+    runs.wait(code=None)
+    runs.stoker("resume", "last")
+    assert runs.wait() == f"run {runs.run.name}: done (2 of 2 done)\n"
+    logs = [(runs.run / f"tasks/{n:05}.log").read_text() for n in (1, 2)]
+    assert logs == ["from \nfrom of-1.safetensors\n", "from \nfrom of-2.safetensors\n"]

@@ -1,0 +1,148 @@
+"""Failures on a real cluster, and that `stoker explain` names the right cause first."""
+
+import json
+import sys
+
+import pytest
+from lab_jobs import fault
+from labs import Lab, wait_until
+from submitted import Runs
+
+pytestmark = pytest.mark.needs("slurm")
+
+EAT = "import time; x = bytearray(400 << 20); time.sleep(60)"
+BIND = (
+    "import os, socket, time\n"
+    "s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n"
+    "t = socket.socket(); t.bind(s.getsockname())\n"
+)
+GLOO = (
+    "import os, datetime\nos.environ['GLOO_SOCKET_IFNAME'] = 'ib7'\nimport torch.distributed as d\n"
+    "d.init_process_group('gloo', timeout=datetime.timedelta(seconds=60))\n"
+)
+
+
+def explain(lab: Lab, *words: str, code: int | None = 0, **options) -> dict:
+    return json.loads(lab.stoker("explain", *words, "--json", code=code, **options).out)
+
+
+def explain_run(runs: Runs) -> dict:
+    return explain(runs.lab, "last", cwd=runs.folder)["diagnosis"]
+
+
+def test_a_killed_rank_is_named(runs: Runs):
+    runs.job("exec sleep 300")
+    job = runs.submit()
+    wait_until(lambda: len(runs.processes("sleep")) == 2, "both ranks sleep")
+    fault(runs.lab, "kill", job, "--rank", "1")
+    runs.wait(code=None)
+    found = explain_run(runs)
+    assert found["rank"] == 1
+    assert found["rule"] in ("killed-by-signal-9", "rank-connection-broke"), found
+
+
+def test_lack_of_memory_is_named(runs: Runs):
+    runs.job(f"exec python3 -c '{EAT}'", "nodes: 1, memory_per_node: 200MiB")
+    runs.submit()
+    runs.wait(code=137)
+    found = explain_run(runs)
+    assert found["rule"] in ("memory-limit-exceeded", "rank-out-of-memory", "state-out-of-memory"), found
+    assert found["certainty"] == "known"
+
+
+def test_a_cancelled_run_was_cancelled(runs: Runs):
+    runs.job("exec sleep 300", "nodes: 1")
+    job = runs.submit()
+    wait_until(lambda: runs.processes("sleep"), "the rank sleeps")
+    runs.lab.run("scancel", job)
+    runs.wait(code=130)
+    found = explain_run(runs)
+    assert found["rule"] in ("job-cancelled", "state-cancelled"), found
+
+
+def test_an_exception_of_one_rank_is_the_cause_on_two_nodes(runs: Runs):
+    (runs.folder / "train.py").write_text(
+        "import os, time\n"
+        "if os.environ['RANK'] == '1':\n    raise KeyError('learning rate')\n"
+        "time.sleep(60)\nprint('ConnectionResetError: [Errno 104] Connection reset by peer')\n"
+    )
+    runs.job("exec python3 train.py")
+    runs.submit()
+    runs.wait(code=1)
+    found = explain_run(runs)
+    assert found["cause"] == "the program raised KeyError: 'learning rate' (train.py:3)"
+    assert (found["rank"], found["certainty"]) == (1, "known")
+
+
+def test_a_port_in_use_is_named(runs: Runs):
+    (runs.folder / "bind.py").write_text(BIND)
+    runs.job("exec python3 bind.py", "nodes: 1")
+    runs.submit()
+    runs.wait(code=1)
+    assert explain_run(runs)["rule"] == "port-in-use"
+
+
+def test_a_program_that_no_node_has_is_named(runs: Runs):
+    runs.job("trainer train.py")
+    runs.submit()
+    runs.wait(code=127)
+    assert explain_run(runs)["rule"] == "sh-command-not-found"
+
+
+def test_a_job_of_ones_own_that_is_killed_for_memory_is_explained_by_its_id(lab: Lab):
+    job = lab.submit("srun --overlap sleep 300", "--nodelist=n1", "--mem=64M")
+    lab.wait_for(job, "RUNNING")
+    fault(lab, "oom", job)
+    lab.run("scancel", job)
+    lab.stoker("wait", job, code=None)
+    found = explain(lab, job)["diagnosis"]
+    assert found["rule"] in ("memory-limit-exceeded", "job-cancelled", "state-cancelled"), found
+
+
+WAITING = [
+    (("--begin=now+1hour",), "BeginTime"),
+    (("--hold",), "JobHeldUser"),
+    (("--dependency=singleton", "--job-name=first"), "Dependency"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason"), WAITING)
+def test_why_a_job_waits_is_told_in_plain_words(lab: Lab, options, reason):
+    if reason == "Dependency":
+        lab.wait_for(lab.submit("sleep 300", "--job-name=first"), "RUNNING")
+    job = lab.submit("true", *options)
+
+    def waiting() -> dict | None:
+        told = explain(lab, job)["waiting"]
+        return told if told["reason"] == reason else None
+
+    told = wait_until(waiting, f"{job} waits for {reason}")
+    assert told["words"] and told["sooner"]
+    assert told["for_ever"] == (reason == "JobHeldUser")
+
+
+@pytest.mark.soak
+@pytest.mark.needs("namespaces")
+def test_a_node_that_is_cut_off_is_named(runs: Runs):
+    runs.job("exec sleep 300")
+    runs.submit()
+    wait_until(lambda: len(runs.processes("sleep")) == 2, "both ranks sleep")
+    node = runs.status()["nodes"]
+    assert node
+    fault(runs.lab, "cut", "n2" if "n2" in node or "1-2" in node else "n1")
+    wait_until(
+        lambda: runs.status()["state"] not in ("running", "queued") or runs.status()["attempts"] > 1, "it ended", 180
+    )
+    found = explain(runs.lab, "last", "--attempt", "1", cwd=runs.folder, code=None)["diagnosis"]
+    assert found["rule"] in ("node-gone", "rank-connection-broke", "node-failure", "state-node-failed", "requeued"), (
+        found
+    )
+
+
+@pytest.mark.soak
+def test_an_interface_that_is_not_there_is_named(runs: Runs):
+    (runs.folder / "gloo.py").write_text(GLOO)
+    runs.job("exec $PYTHON gloo.py", more=f"environment: {{variables: {{PYTHON: {sys.executable}}}}}\n")
+    runs.submit()
+    runs.wait(code=None)
+    assert explain_run(runs)["rule"] == "gloo-no-interface"

@@ -1,0 +1,163 @@
+"""`stage:` on several nodes of a real cluster: everything is on each node's disk once, and results come back from all."""
+
+import json
+import os
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from labs import wait_until
+from submitted import Runs
+
+pytestmark = pytest.mark.needs("slurm")
+
+
+def stage(runs: Runs, keys: str) -> str:
+    return f"stage: {{{keys}, directory: {runs.folder}/local}}\n"
+
+
+@pytest.fixture
+def archive(runs: Runs) -> Path:
+    (runs.folder / "words").write_text("stoked\n")
+    (runs.folder / "more").write_text("more\n")
+    path = runs.folder / "words.tar"
+    with tarfile.open(path, "w") as tar:
+        tar.add(runs.folder / "words", "words")
+    return path
+
+
+def staged(runs: Runs, direction: str) -> list[dict]:
+    lines = (runs.run / "attempts/1/events-node-0000.jsonl").read_text().splitlines()
+    events = [event for event in map(json.loads, lines) if event["kind"] == "staged"]
+    return [event for event in events if event["direction"] == direction]
+
+
+def left(runs: Runs) -> list[str]:
+    folder = runs.folder / "local"
+    return os.listdir(folder) if folder.exists() else []
+
+
+def test_each_node_gets_everything_once_and_gives_results_back(runs: Runs, archive: Path):
+    runs.job(
+        'cat $STOKER_STAGE_DIR/words $STOKER_STAGE_DIR/more; echo "$NODE_RANK $STOKER_STAGE_DIR";'
+        "echo $RANK > $STOKER_STAGE_DIR/rank-$RANK; mkdir -p $STOKER_STAGE_DIR/all;"
+        "echo $RANK > $STOKER_STAGE_DIR/all/$RANK",
+        "nodes: 2, ranks_per_node: 2",
+        stage(runs, "unpack: [words.tar], copy: [more], back: [all]"),
+    )
+    runs.submit()
+    assert runs.wait() == f"run {runs.run.name}: done\n"
+    logs = [runs.log(rank).splitlines() for rank in range(4)]
+    assert [log[:2] for log in logs] == [["stoked", "more"]] * 4
+    nodes = [log[2].split() for log in logs]
+    assert [node for node, _ in nodes] == ["0", "0", "1", "1"]
+    # The lab's nodes share one disk, yet each has a folder of its own, which its ranks share.
+    assert nodes[0] == nodes[1] and nodes[2] == nodes[3] and nodes[0][1] != nodes[2][1]
+    back = runs.run / "attempts/1/back"
+    assert {str(file.relative_to(back)) for file in back.rglob("*") if file.is_file()} == {
+        f"node-000{node}/all/{rank}" for node, rank in ((0, 0), (0, 1), (1, 2), (1, 3))
+    }
+    assert [(event["node"], event["files"]) for event in staged(runs, "in")] == [(0, 2), (1, 2)]
+    assert sorted((event["node"], event["files"]) for event in staged(runs, "back")) == [(0, 2), (1, 2)]
+    assert "staged 2 files, 12 B to each of 2 nodes in " in runs.batch_log()
+    assert left(runs) == []
+
+
+def test_results_come_back_from_a_job_that_slurm_ends(runs: Runs):
+    runs.job("echo $RANK > $STOKER_STAGE_DIR/made; exec sleep 300", "nodes: 2", stage(runs, "back: [made]"))
+    job = runs.submit()
+    wait_until(lambda: len(runs.processes("sleep")) == 2, "the ranks sleep")
+    runs.lab.run("scancel", job)
+    runs.wait(code=130)
+    back = runs.run / "attempts/1/back"
+    wait_until(lambda: left(runs) == [], "the nodes are cleared")
+    assert [(back / f"node-000{node}/made").read_text() for node in (0, 1)] == ["0\n", "1\n"]
+
+
+def test_a_node_that_cannot_ends_the_run_before_its_ranks(runs: Runs, archive: Path):
+    archive.write_bytes(archive.read_bytes()[:600])
+    runs.job("touch begun", "nodes: 2", stage(runs, "unpack: [words.tar]"))
+    runs.submit()
+    said = runs.wait(code=1)
+    assert re.search(r"n[12]: words\.tar: ", said)
+    assert not (runs.folder / "begun").exists()
+    wait_until(lambda: left(runs) == [], "the nodes are cleared")
+
+
+@pytest.fixture
+def own(runs: Runs) -> Iterator[Path]:
+    """A path that each node has on a disk of its own, and the login node, too."""
+    path = Path(f"/dev/shm/stoker-test-{os.getpid()}")
+    path.mkdir()
+    on(runs, "n1", f"mkdir {path}")
+    on(runs, "n2", f"mkdir {path}")
+    yield path
+    on(runs, "n2", f"umount -l {path}/small 2> /dev/null; true")
+    for node in ("n1", "n2"):
+        on(runs, node, f"rm -rf {path}")
+    for file in path.iterdir():
+        file.unlink()
+    path.rmdir()
+
+
+def on(runs: Runs, node: str, script: str) -> None:
+    runs.lab.run("srun", "--quiet", "--nodelist", node, "sh", "-c", script)
+
+
+def cannot(runs: Runs, is_cleared: Callable[[str], None]) -> list[str]:
+    """What a run says that could not begin; no rank may have, and no node may keep anything."""
+    runs.submit()
+    runs.wait(code=1)
+    assert not (runs.folder / "begun").exists()
+    for node in ("n1", "n2"):
+        is_cleared(node)
+    return runs.batch_log().splitlines()
+
+
+@pytest.mark.needs("namespaces")
+def test_nodes_that_see_different_files_are_named(runs: Runs, own: Path):
+    for node, text in (("n1", "one"), ("n2", "two!")):
+        on(runs, node, f"echo {text} > {own}/words")
+    (own / "words").write_text("here\n")
+    runs.job("touch begun", "nodes: 2", f"stage: {{copy: [{own}/words], directory: {own}/local}}\n")
+    said = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {own}/local)"'))
+    at = said.index("staging: n2 got other files than n1: 1 with 5 bytes, there 1 with 4 (stage)")
+    assert said[at + 1] == "  try: stoker resume, once nothing changes what `stage` names and all nodes see the same"
+    # The same number of bytes does not hide it.
+    on(runs, "n2", f"echo 2 > {own}/words")
+    on(runs, "n1", f"echo 1 > {own}/words")
+    said = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {own}/local)"'))
+    assert "staging: n2 got other files than n1: 1 with 2 bytes, there 1 with 2 (stage)" in said
+
+
+@pytest.mark.needs("namespaces")
+def test_the_one_node_that_has_not_got_it_is_named(runs: Runs, own: Path):
+    on(runs, "n1", f"echo one > {own}/words")
+    (own / "words").write_text("here\n")
+    runs.job("touch begun", "nodes: 2", f"stage: {{copy: [{own}/words], directory: {own}/local}}\n")
+    said = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {own}/local)"'))
+    assert any(line.startswith(f"n2: {own}/words: ") for line in said)
+    assert not any(line.startswith("n1: ") for line in said)
+
+
+@pytest.mark.needs("namespaces")
+def test_a_node_whose_disk_has_no_inodes_left_is_named_with_a_cure(runs: Runs, own: Path):
+    small = f"{own}/small"
+    on(runs, "n1", f"mkdir {small}")
+    on(runs, "n2", f"mkdir {small} && mount -t tmpfs -o size=8M,nr_inodes=30 none {small}")
+    (runs.folder / "many").mkdir()
+    for number in range(40):
+        (runs.folder / f"many/{number}").write_text("x")
+    with tarfile.open(runs.folder / "many.tar", "w") as tar:
+        tar.add(runs.folder / "many", "many")
+    for keys, what in (("unpack: [many.tar]", "many.tar"), ("copy: [many]", "many")):
+        runs.job("touch begun", "nodes: 2", f"stage: {{{keys}, directory: {small}}}\n")
+        said = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {small})"'))
+        (at,) = (
+            number
+            for number, line in enumerate(said)
+            if re.fullmatch(rf"n2: .*{what}: takes 4\d inodes, 2\d are free in {small}/\S+", line)
+        )
+        assert said[at + 1] == "  try: stage: {directory: DIR}, a folder of a disk that has room on every node"
