@@ -9,6 +9,7 @@
 #include "base/finding.h"
 #include "base/status.h"
 #include "job/job.h"
+#include "job/site/site.h"
 #include "slurm/allocation.h"
 
 namespace stoker::explain {
@@ -19,6 +20,8 @@ struct Surroundings {
   std::string search_path;  ///< PATH
   Path program_folder;      ///< of stoker itself, where stoker-train lies too
   std::optional<slurm::Allocation> allocation;
+  bool has_queue = false;         ///< Slurm is set up here: `stoker submit` gets what this machine has not
+  std::optional<job::Site> site;  ///< the cluster, when it is known
 };
 
 /// This process's surroundings.
@@ -37,6 +40,9 @@ struct Preflight {
   /// Nothing found would lose the job.
   bool is_ready() const;
 };
+
+/// The folder itself, or the nearest one above it that is there and in which it would be made.
+Path standing(const Path& folder);
 
 /// Evidence of each finding names the place in the job file that decided.
 Preflight preflight(const job::Job& job, const Surroundings& around);

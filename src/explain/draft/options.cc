@@ -1,0 +1,247 @@
+// What a script's options for sbatch become: resources, slurm, chain or array.
+#include <algorithm>
+#include <initializer_list>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "config/setting.h"
+#include "explain/draft/sheet.h"
+#include "explain/script/rule.h"
+#include "slurm/script/asked.h"
+#include "slurm/script/batch_script.h"
+
+namespace stoker::explain::draft {
+namespace {
+
+constexpr std::size_t kMostTasks = 100'000;  // of an array in a job file
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_left_open(const std::string& value) {
+  return placeholder_in(value) || value.find_first_of("<>${}") != std::string::npos;
+}
+
+class Options {
+ public:
+  Options(const Script& script, const Work& work, const std::string& stem, Sheet& sheet,
+          std::vector<DraftFile>& files)
+      : request_(script.request), script_(script), work_(work), stem_(stem), sheet_(sheet), files_(files) {}
+
+  void take() {
+    take_ranks();
+    take_cores();
+    take_gpus();
+    take_memory();
+    for (const Directive& directive : request_.directives) {
+      if (request_.find(directive.option.name) != &directive) continue;
+      if (is_left_open(directive.option.value)) {
+        leave(directive, "is left to be filled in");
+      } else {
+        take_option(directive);
+      }
+    }
+    for (const Directive& directive : request_.late)
+      leave(directive, "stands behind the first command, where sbatch does not read it either");
+  }
+
+ private:
+  void leave(const Directive& directive, std::string why) {
+    const slurm::OwnOption& option = directive.option;
+    std::string what = option.typed;
+    if (!option.value.empty()) what += (option.has_equals ? "=" : " ") + option.value;
+    sheet_.left.push_back({static_cast<std::uint32_t>(option.line), printable(what), std::move(why)});
+  }
+
+  void take_ranks() {
+    std::uint64_t nodes = std::min<std::uint64_t>(request_.nodes(), 10'000);
+    if (work_.start == Start::once) {
+      if (nodes > 1 && request_.find("--nodes") != nullptr)
+        leave(*request_.find("--nodes"), "is left out: nothing of it runs on more than one node");
+      return;
+    }
+    std::uint64_t per_node = work_.per_node.value_or(0);
+    std::uint64_t all = work_.all.value_or(0);
+    if (per_node == 0 && all == 0 && work_.start == Start::ranks) {
+      per_node = request_.tasks_per_node().value_or(0);
+      all = request_.tasks();
+    }
+    if (per_node == 0 && all > 0 && all % nodes == 0) per_node = all / nodes;
+    if (nodes > 1) sheet_.set("resources", "nodes", format("{}", nodes));
+    if (per_node == 0 && all > nodes) {
+      sheet_.set("resources", "ranks", format("{}", all));
+      per_node_ = (all + nodes - 1) / nodes;
+      return;
+    }
+    per_node_ = std::clamp<std::uint64_t>(per_node, 1, 1024);
+    if (per_node_ > 1) sheet_.set("resources", "ranks_per_node", format("{}", per_node_));
+  }
+
+  void take_cores() {
+    const auto each = request_.number("--cpus-per-task");
+    const std::uint64_t tasks =
+        request_.nodes() > 1 ? request_.tasks_per_node().value_or(1) : request_.tasks();
+    if (!each && (tasks < 2 || work_.start == Start::ranks)) return;
+    std::uint64_t cores = each.value_or(1);
+    if (work_.start != Start::ranks)
+      cores = std::max<std::uint64_t>(cores * std::min<std::uint64_t>(tasks, 4096) / per_node_, 1);
+    if (cores > 0 && cores <= 4096) sheet_.set("resources", "cpus_per_rank", format("{}", cores));
+  }
+
+  void take_gpus() {
+    for (const GpuRequest& request : request_.gpus()) {
+      if (!request.type.empty() && !is_left_open(request.directive->option.value))
+        leave(*request.directive, format("of type {}: slurm: {{partition: ...}} or extra: [--constraint=...]",
+                                         printable(request.type)));
+    }
+    const std::uint64_t gpus = request_.gpus_per_node().value_or(0);
+    if (gpus == 0 || gpus > 1024) return;
+    if (gpus % per_node_ == 0 && gpus / per_node_ <= 64) {
+      sheet_.set("resources", "gpus_per_rank", format("{}", gpus / per_node_));
+    } else if (per_node_ % gpus == 0 && per_node_ / gpus <= 64) {
+      sheet_.set("resources", "ranks_per_gpu", format("{}", per_node_ / gpus));
+    } else if (!request_.gpus().empty()) {
+      leave(*request_.gpus().front().directive, format("do not go into {} ranks evenly", per_node_));
+    }
+  }
+
+  void take_memory() {
+    auto memory = request_.asked().memory_per_node();
+    const auto amount = [&](std::string_view name, std::uint64_t times) {
+      const Directive* directive = request_.find(name);
+      const auto each =
+          directive == nullptr ? std::nullopt : slurm::parse_slurm_memory(directive->option.value);
+      if (each && times > 0 && each->value <= (std::uint64_t{1} << 50) && times <= 100'000)
+        memory = ByteCount{each->value * times};
+    };
+    const std::uint64_t tasks =
+        request_.nodes() > 1 ? request_.tasks_per_node().value_or(1) : request_.tasks();
+    amount("--mem-per-cpu", tasks * request_.number("--cpus-per-task").value_or(1));
+    amount("--mem-per-gpu", request_.gpus_per_node().value_or(0));
+    if (memory && *memory >= 1_MiB) sheet_.set("resources", "memory_per_node", to_text(*memory));
+  }
+
+  void take_option(const Directive& directive) {
+    const std::string& name = directive.option.name;
+    const std::string& value = directive.option.value;
+    if (name == "--time") return take_time(directive);
+    if (name == "--array") return take_array(directive);
+    if (is_one_of(name, {"--account", "--partition", "--qos", "--reservation"})) {
+      const bool is_word =
+          !value.empty() && value.front() != '-' && value.find_first_of(" \t") == std::string::npos;
+      return is_word ? sheet_.set("slurm", name.substr(2), config::yaml_scalar(value))
+                     : leave(directive, "is no name");
+    }
+    if (name == "--mem" && !request_.asked().memory_per_node())
+      return leave(directive, "has no key: resources.memory_per_node wants an amount");
+    if (is_one_of(name, {"--nodes", "--ntasks", "--ntasks-per-node", "--tasks-per-node", "--cpus-per-task",
+                         "--mem", "--mem-per-cpu", "--mem-per-gpu", "--gpus", "--gpus-per-node",
+                         "--gpus-per-task", "--job-name", "--open-mode", "--parsable", "--comment"}))
+      return;
+    if (name == "--gres") {
+      if (request_.gpus().empty() || value.find(',') != std::string::npos)
+        leave(directive, "what of it is no GPU has no key");
+      return;
+    }
+    if (name == "--output" || name == "--error")
+      return leave(directive, "is the run's own log: stoker logs last");
+    if (name == "--chdir") {
+      sheet_.working_directory = value;
+      return;
+    }
+    if (name == "--export" && to_lower(value) == "all") return;
+    if (name == "--signal") return take_signal(directive);
+    if (name == "--dependency") return leave(directive, "names a job of then: after: [another.yaml]");
+    take_extra(directive);
+  }
+
+  void take_extra(const Directive& directive) {
+    const slurm::OwnOption& option = directive.option;
+    if (slurm::look_up_option(option.name) == slurm::OptionName::unknown && option.name.starts_with("--")) {
+      const std::string_view likely = slurm::likely_option(option.name);
+      return leave(directive, likely.empty() ? "is no option of sbatch"
+                                             : format("is no option of sbatch; did you mean {}?", likely));
+    }
+    std::string text = option.name;
+    if (!option.value.empty()) text += (option.name.starts_with("--") ? "=" : " ") + option.value;
+    const Status status = slurm::check_extra(text);
+    if (status.ok()) {
+      sheet_.extra.push_back(std::move(text));
+    } else {
+      leave(directive, std::string(status.message()));
+    }
+  }
+
+  void take_time(const Directive& directive) {
+    const auto time = request_.time();
+    if (!time || *time < std::chrono::seconds(1)) {
+      leave(directive, "is no time that sbatch reads: resources.time");
+    } else if (!is_chain()) {
+      sheet_.set("resources", "time", duration_text(*time));
+    }
+  }
+
+  void take_signal(const Directive& directive) {
+    std::string_view value = directive.option.value;
+    const std::size_t at = value.find('@');
+    const std::string_view signal =
+        value.substr(value.find(':') == std::string_view::npos ? 0 : value.find(':') + 1);
+    std::uint64_t seconds = 60;
+    const bool is_number = at == std::string_view::npos || parse_number(value.substr(at + 1), &seconds);
+    if (!signal.starts_with("USR1") && !signal.starts_with("SIGUSR1") && !signal.starts_with("10@"))
+      return leave(directive, "is another signal than SIGUSR1, which Stoker sends");
+    if (!is_number || seconds > 86'400) return leave(directive, "checkpoint.before_end");
+    sheet_.set("checkpoint", "before_end", duration_text(std::chrono::seconds(seconds)));
+  }
+
+  std::string cap() const {
+    const std::string& value = request_.find("--array")->option.value;
+    const std::size_t at = value.find('%');
+    return at == std::string::npos ? "" : value.substr(at + 1);
+  }
+
+  // One after the other, each from what the one before has saved.
+  bool is_chain() const {
+    if (request_.find("--array") == nullptr || cap() != "1" || !request_.time()) return false;
+    return script_.mentions("checkpoint") || script_.mentions("resume") || script_.mentions("restart");
+  }
+
+  void take_array(const Directive& directive) {
+    const std::vector<std::uint32_t> tasks = slurm::tasks_of_array(directive.option.value);
+    if (tasks.empty() || tasks.size() > kMostTasks) return leave(directive, "is no array of a job file");
+    if (is_chain()) {
+      sheet_.set("chain", "until", "done");
+      sheet_.set("chain", "time_per_link",
+                 duration_text(std::max<Duration>(*request_.time(), std::chrono::seconds(1))));
+      sheet_.set("chain", "links", format("{}", std::min<std::size_t>(tasks.size(), 1000)));
+      return;
+    }
+    std::string table = "task\n";
+    for (std::uint32_t task : tasks) table += format("{}\n", task);
+    files_.push_back({stem_ + ".tasks.csv", std::move(table)});
+    sheet_.set("array", "over", config::yaml_scalar(stem_ + ".tasks.csv"));
+    std::uint64_t at_once = 0;
+    if (parse_number(cap(), &at_once) && at_once > 0 && at_once <= 1'000'000)
+      sheet_.set("array", "at_once", format("{}", at_once));
+    sheet_.references.emplace_back("SLURM_ARRAY_TASK_ID", "${params.task}");
+  }
+
+  const Request& request_;
+  const Script& script_;
+  const Work& work_;
+  const std::string& stem_;
+  Sheet& sheet_;
+  std::vector<DraftFile>& files_;
+  std::uint64_t per_node_ = 1;
+};
+
+}  // namespace
+
+void take_options(const Script& script, const Work& work, const std::string& stem, Sheet& sheet,
+                  std::vector<DraftFile>& files) {
+  Options(script, work, stem, sheet, files).take();
+}
+
+}  // namespace stoker::explain::draft

@@ -1,0 +1,321 @@
+// What a script does before its work and Stoker has keys for: modules, environments, variables, staging.
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "explain/draft/sheet.h"
+#include "explain/script/rule.h"
+
+namespace stoker::explain::draft {
+namespace {
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+constexpr std::string_view kStage = "$STOKER_STAGE_DIR";
+
+// On the node's own disk, by a variable: plain /tmp may be meant for something else.
+bool is_node_folder(std::string_view path) { return path.starts_with('$') && is_local_path(path); }
+
+class Taker {
+ public:
+  Taker(const Words& words, const Unit& unit, Sheet& sheet) : words_(words), unit_(unit), sheet_(sheet) {}
+
+  bool take() {
+    bool has_any = false;
+    for (const Call* call : unit_.calls) {
+      if (call->context.is_substituted || is_around(*call)) continue;
+      if (!take_call(*call)) return false;
+      has_any = true;
+    }
+    return has_any;
+  }
+
+ private:
+  // Starts the others, or says how it went.
+  static bool is_around(const Call& call) {
+    const bool is_shell = (call.program == "bash" || call.program == "sh") &&
+                          (call.words.empty() || is_one_of(call.words[0], {"-c", "-lc", "-ec"}));
+    return is_shell || is_launcher(call.program) || is_one_of(call.program, {"exit", "true", ":", "time"});
+  }
+
+  bool take_call(const Call& call) {
+    const std::string& program = call.program;
+    if (program == "module" || program == "ml") return take_module(call);
+    if (program == "conda" || program == "mamba" || program == "micromamba") return take_conda(call);
+    if (program == "source" || program == ".") return take_source(call);
+    if (program == "eval")
+      return !call.words.empty() && (call.words[0].find("conda") != std::string::npos ||
+                                     call.words[0].find("mamba") != std::string::npos);
+    if (program == "virtualenv" || is_venv_module(call)) return take_made_environment(call);
+    if (program == "pip" || program == "pip3" ||
+        (is_python(program) && call.option("-m") == std::optional<std::string>("pip")))
+      return take_pip(call);
+    if (program == "export") return take_exports(call);
+    if (program == "mkdir") return take_mkdir(call);
+    if (program == "cd") return take_cd(call);
+    if (is_one_of(program, {"tar", "unzip"})) return take_archive(call);
+    if (is_one_of(program, {"cp", "rsync"})) return take_copy(call);
+    return false;
+  }
+
+  void leave(std::string what, std::string why) {
+    sheet_.left.push_back({unit_.line, std::move(what), std::move(why)});
+  }
+
+  static bool is_venv_module(const Call& call) {
+    const auto module = is_python(call.program) ? call.option("-m") : std::nullopt;
+    return module && (*module == "venv" || *module == "virtualenv");
+  }
+
+  bool take_module(const Call& call) {
+    std::vector<std::string> names = call.words;
+    std::erase_if(names, [](const std::string& word) { return word.starts_with('-') && word.size() > 1; });
+    std::string verb = "load";
+    if (call.program == "module" || (!names.empty() && is_one_of(names[0], {"purge", "list", "load"}))) {
+      if (names.empty()) return true;
+      verb = names.front();
+      names.erase(names.begin());
+    }
+    if (is_one_of(verb, {"purge", "reset", "list", "avail", "spider"})) return true;  // ranks begin without
+    if (!is_one_of(verb, {"load", "add"})) return false;
+    for (const std::string& name : names) {
+      const bool is_name = name.find_first_of("$`*\"' \t\n") == std::string::npos && !placeholder_in(name);
+      if (is_name) {
+        if (std::find(sheet_.modules.begin(), sheet_.modules.end(), name) == sheet_.modules.end())
+          sheet_.modules.push_back(name);
+      } else {
+        leave(format("module load {}", printable(name)), "is no module's name yet: environment.modules");
+      }
+    }
+    return true;
+  }
+
+  bool take_conda(const Call& call) {
+    if (call.words.empty()) return false;
+    if (is_one_of(call.words[0], {"init", "info", "list"})) return true;
+    if (call.words[0] == "deactivate") return true;
+    if (call.words[0] != "activate" || call.typed.size() != 2) return false;
+    const auto name = words_.path(*call.typed[1]);
+    if (!name || sheet_.conda || name->find(' ') != std::string::npos) return false;
+    sheet_.conda = *name;
+    return true;
+  }
+
+  bool take_source(const Call& call) {
+    if (call.typed.size() != 1 || call.words.size() != 1) return false;
+    const std::string& file = call.words[0];
+    if (file.ends_with("conda.sh") || file.ends_with("mamba.sh")) return true;
+    if (is_one_of(Path(file).filename().string(), {".bashrc", ".bash_profile", ".profile"})) {
+      leave(format("source {}", printable(file)),
+            "is not read: what ranks need of it goes into environment.variables");
+      return true;
+    }
+    constexpr std::string_view kActivate = "/bin/activate";
+    if (!file.ends_with(kActivate)) return false;
+    const std::string folder = file.substr(0, file.size() - kActivate.size());
+    if (!sheet_.made_environment.empty() && folder == sheet_.made_environment) return true;
+    if (is_local_path(folder) || sheet_.venv) return false;
+    auto path = words_.path(*call.typed[0]);
+    if (!path) return false;
+    path->resize(path->size() - kActivate.size());
+    sheet_.venv = placed(call, *path);
+    return true;
+  }
+
+  bool take_made_environment(const Call& call) {
+    if (call.words.empty() || call.words.back().starts_with('-')) return false;
+    if (!sheet_.made_environment.empty() && sheet_.made_environment != call.words.back()) return false;
+    sheet_.made_environment = call.words.back();
+    return true;
+  }
+
+  // What goes into the environment that the job makes.
+  bool take_pip(const Call& call) {
+    if (sheet_.made_environment.empty()) return false;
+    bool is_install = false;
+    for (std::size_t i = 0; i < call.typed.size(); ++i) {
+      const auto word = words_.path(*call.typed[i]);
+      if (!word) return false;
+      const bool has_next = i + 1 < call.typed.size();
+      if (!is_install) {
+        is_install = *word == "install";
+        if (!is_install && *word != "-m" && *word != "pip" && !word->starts_with("-")) return false;
+      } else if (is_one_of(*word, {"-r", "--requirement", "-f", "--find-links"}) && has_next) {
+        const auto value = words_.path(*call.typed[++i]);
+        if (!value) return false;
+        if (word->starts_with("-r") || *word == "--requirement")
+          sheet_.requirement_files.push_back(placed(call, *value));
+        else
+          sheet_.wheelhouse = placed(call, *value);
+      } else if (word->starts_with("-")) {
+        if (!is_one_of(*word, {"--upgrade", "-U", "--no-index", "--no-cache-dir", "-q", "--quiet", "--user",
+                               "--no-download", "--prefer-binary", "--no-deps"}))
+          return false;
+      } else if (word->find('/') != std::string::npos || *word == ".") {
+        return false;  // a package's own folder or address
+      } else if (!is_one_of(*word, {"pip", "setuptools", "wheel"})) {
+        sheet_.packages.push_back(*word);
+      }
+    }
+    return is_install;
+  }
+
+  bool take_exports(const Call& call) {
+    if (call.command->assignments.empty() || !call.typed.empty()) return false;
+    for (const bash::Assignment& assignment : call.command->assignments) {
+      if (is_set_by_stoker(assignment.name)) {
+        leave(format("export {}", assignment.name), "is set by Stoker for every rank");
+        continue;
+      }
+      const auto value = words_.path(assignment.value);
+      const bool is_plain = !assignment.appends && !assignment.is_array &&
+                            !assignment.name.starts_with("STOKER_") && !assignment.name.starts_with("SLURM_");
+      if (assignment.name == "OMP_NUM_THREADS" && !value) continue;  // the cores of the rank, by itself
+      if (!value || !is_plain) return false;
+      std::erase_if(sheet_.variables, [&](const auto& each) { return each.first == assignment.name; });
+      sheet_.variables.emplace_back(assignment.name, *value);
+    }
+    return true;
+  }
+
+  bool take_mkdir(const Call& call) {
+    return std::all_of(call.words.begin(), call.words.end(),
+                       [](const std::string& word) { return word.starts_with('-') || is_local_path(word); });
+  }
+
+  bool take_cd(const Call& call) {
+    if (call.typed.size() != 1 || call.words.size() != 1 || is_local_path(call.words[0])) return false;
+    const auto path = words_.path(*call.typed[0]);
+    if (!path || sheet_.working_directory) return false;
+    if (*path != ".") sheet_.working_directory = *path;
+    return true;
+  }
+
+  // A relative path starts where the script is by then.
+  std::string placed(const Call& call, const std::string& path) const {
+    const bool is_here = path.starts_with('/') || call.directory.empty() || !sheet_.working_directory;
+    return is_here ? path : (Path(*sheet_.working_directory) / path).lexically_normal().string();
+  }
+
+  bool is_from_here(const Call& call, const std::string& path) const {
+    return path.starts_with('/') || call.directory.empty() ||
+           call.directory.find("SLURM_SUBMIT_DIR") != std::string::npos || sheet_.working_directory;
+  }
+
+  // "tar xf a.tar -C $SLURM_TMPDIR/data": unpacked beside the others, and found where they are.
+  bool take_archive(const Call& call) {
+    std::string folder = call.directory;
+    std::optional<std::string> archive;
+    bool extracts = call.program == "unzip";
+    for (std::size_t i = 0; i < call.words.size(); ++i) {
+      const std::string& word = call.words[i];
+      const bool has_next = i + 1 < call.words.size();
+      if (is_one_of(word, {"-C", "--directory", "-d"}) && has_next) {
+        folder = call.words[++i];
+      } else if (word.starts_with("--directory=")) {
+        folder = word.substr(12);
+      } else if (call.program == "tar" && i == 0 && word.find('/') == std::string::npos &&
+                 !word.starts_with("--")) {
+        extracts = word.find('x') != std::string::npos;
+        if (word.find_first_not_of("-xzjJavfmpo") != std::string::npos) return false;
+      } else if (is_one_of(word, {"-f", "--file", "-q", "-o", "-x", "-z", "-v", "-xf", "--no-same-owner"})) {
+        extracts = extracts || word.starts_with("-x");
+      } else if (word.starts_with('-') || archive) {
+        return false;  // a part of it, or in another way
+      } else {
+        archive = words_.path(*call.typed[i]);
+        if (!archive || !is_from_here(call, *archive)) return false;
+      }
+    }
+    if (!extracts || !archive || !is_node_folder(folder)) return false;
+    sheet_.unpack.push_back(placed(call, *archive));
+    sheet_.places.emplace_back(folder, kStage);
+    return true;
+  }
+
+  bool take_copy(const Call& call) {
+    std::vector<std::size_t> operands;
+    for (std::size_t i = 0; i < call.words.size(); ++i) {
+      const std::string& word = call.words[i];
+      if (!word.starts_with('-')) {
+        operands.push_back(i);
+      } else if (word.starts_with("--") ? !is_one_of(word, {"--archive", "--verbose", "--progress",
+                                                            "--recursive", "--partial", "--quiet"})
+                                        : word.find_first_not_of("-avzrRpfhuqPtL") != std::string::npos) {
+        return false;
+      } else if (call.program == "rsync" && !word.starts_with("--") && word.find('R') != std::string::npos) {
+        return false;  // keeps the folders above
+      }
+    }
+    if (operands.size() != 2) return false;
+    const std::string& from = call.words[operands[0]];
+    std::string to = call.words[operands[1]];
+    if (to == ".") to = call.directory;
+    if (is_node_folder(to) && !is_local_path(from)) return take_in(call, *call.typed[operands[0]], to);
+    if (is_local_path(from) && !is_local_path(to)) return take_back(from, to);
+    return false;
+  }
+
+  bool take_in(const Call& call, const bash::Word& word, std::string to) {
+    auto source = words_.path(word);
+    if (!source || source->find(':') != std::string::npos || !is_from_here(call, *source)) return false;
+    const bool has_contents = source->ends_with('/') || source->ends_with("/.");
+    while (source->size() > 1 && (source->ends_with('/') || source->ends_with("/.")))
+      source->resize(source->size() - (source->ends_with('/') ? 1 : 2));
+    const std::string base = Path(*source).filename().string();
+    if (base.empty() || base == "." || base == "..") return false;
+    const bool is_folder = to.ends_with('/') || to == "$SLURM_TMPDIR" || to == "$TMPDIR" || to == "/tmp";
+    while (to.size() > 1 && to.ends_with('/')) to.pop_back();
+    sheet_.copy.push_back(placed(call, *source));
+    const bool lies_inside = is_folder && !(has_contents && call.program == "rsync");
+    sheet_.places.emplace_back(lies_inside ? format("{}/{}", to, base) : to, format("{}/{}", kStage, base));
+    return true;
+  }
+
+  bool take_back(const std::string& from, const std::string& to) {
+    for (std::string_view place : {"$SLURM_TMPDIR/", "$TMPDIR/"}) {
+      if (!from.starts_with(place)) continue;
+      std::string name = from.substr(place.size());
+      while (name.ends_with('/')) name.pop_back();
+      if (name.empty() || name.find_first_of("$*?[") != std::string::npos || name.starts_with('.'))
+        return false;
+      sheet_.back.push_back(name);
+      leave(format("{} to {}", name, printable(to)), "comes back to the run: attempts/1/back/node-0000");
+      return true;
+    }
+    return false;
+  }
+
+  const Words& words_;
+  const Unit& unit_;
+  Sheet& sheet_;
+};
+
+}  // namespace
+
+bool take_unit(const Words& words, const Unit& unit, Sheet& sheet) {
+  if (!unit.is_simple) return false;
+  const bool has_settings = std::any_of(unit.settings.begin(), unit.settings.end(), [](const Setting* each) {
+    return !each->is_of_command && !each->is_exported;
+  });
+  if (unit.calls.empty()) {
+    // MASTER_ADDR=$(...) alone: Stoker says it to the ranks.
+    return !unit.settings.empty() &&
+           std::all_of(unit.settings.begin(), unit.settings.end(),
+                       [](const Setting* each) { return is_set_by_stoker(each->name); });
+  }
+  if (has_settings) {
+    const bool is_known = std::all_of(unit.settings.begin(), unit.settings.end(), [](const Setting* each) {
+      return each->is_exported || is_set_by_stoker(each->name);
+    });
+    return is_known;
+  }
+  Sheet before = sheet;
+  if (Taker(words, unit, sheet).take()) return true;
+  sheet = std::move(before);
+  return false;
+}
+
+}  // namespace stoker::explain::draft

@@ -1,0 +1,215 @@
+#include "explain/failure/failure.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "explain/failure/judge.h"
+#include "explain/failure/log_text.h"
+#include "explain/failure/rule.h"
+#include "explain/failure/scan.h"
+
+namespace stoker::explain {
+namespace {
+
+constexpr std::size_t kMostEvidence = 3;
+constexpr std::size_t kMostAlso = 3;
+
+std::string_view kind_of(Weight weight) {
+  switch (weight) {
+    case Weight::root:
+      return "root";
+    case Weight::general:
+      return "general";
+    case Weight::hang:
+      return "hang";
+    case Weight::outside:
+      return "outside";
+    case Weight::ending:
+      return "ending";
+    case Weight::effect:
+      return "effect";
+    case Weight::slow:
+      return "slow";
+    case Weight::noise:
+      return "noise";
+  }
+  return "noise";
+}
+
+// The rule's text with what its pattern found. What stays empty leaves no blanks or colon behind.
+std::string fill(std::string_view pattern, const Hit& hit) {
+  std::string text;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const bool is_group = pattern[at] == '{' && at + 2 < pattern.size() && pattern[at + 2] == '}' &&
+                          pattern[at + 1] >= '1' && pattern[at + 1] <= '4';
+    if (is_group) {
+      text += hit.groups[static_cast<std::size_t>(pattern[at + 1] - '1')];
+      at += 2;
+    } else if (pattern.substr(at).starts_with("{frame}")) {
+      text += hit.frame.empty() ? "" : "(" + hit.frame + ")";
+      at += 6;
+    } else {
+      text += pattern[at];
+    }
+  }
+  std::string clean;
+  for (const char c : text) {
+    if (c == ' ' && clean.ends_with(' ')) continue;
+    if (c == ':' && clean.ends_with(' ')) clean.pop_back();
+    clean += c;
+  }
+  while (!clean.empty() && (clean.back() == ' ' || clean.back() == ':')) clean.pop_back();
+  return clean;
+}
+
+std::string where_of(const Suspect& suspect) {
+  if (suspect.heard->is_told) return suspect.heard->name;
+  return format("{}:{}", suspect.heard->name, suspect.hit->line);
+}
+
+Heard hear(const FailureWord& word) {
+  Scan scan;
+  scan.take(word.text + "\n");
+  return {.name = word.where, .rank = word.rank, .is_told = true, .scanned = scan.finish()};
+}
+
+void note(Diagnosis& diagnosis, const std::string& name, const std::string& what) {
+  diagnosis.notes.push_back(format("{}: {}", printable(name), what));
+}
+
+void hear_logs(const FailureFacts& facts, std::vector<Heard>& heard, Diagnosis& diagnosis) {
+  for (const FailedLog& log : facts.logs) {
+    Scan scan;
+    const auto read = visit_log(log.file, [&](std::string_view block) { scan.take(block); });
+    if (!read.ok()) {
+      diagnosis.missing.emplace_back(read.error().message());
+      continue;
+    }
+    diagnosis.bytes += read->bytes;
+    for (const std::string& what : read->notes) note(diagnosis, log.name, what);
+    heard.push_back(
+        {.name = printable(log.name), .rank = log.rank, .is_told = false, .scanned = scan.finish()});
+    if (read->bytes == 0) note(diagnosis, log.name, "is empty");
+  }
+}
+
+// What only came of it: "2 ranks: the connection to another rank broke (rank-0000.log:12)".
+std::string followed_text(const std::vector<Suspect>& followed) {
+  if (followed.empty()) return "";
+  const FailureRule* rule = followed.front().hit->rule;
+  std::set<int> ranks;
+  for (const Suspect& each : followed) {
+    if (each.hit->rule == rule && each.rank() >= 0) ranks.insert(each.rank());
+  }
+  const std::string who = ranks.empty()       ? ""
+                          : ranks.size() == 1 ? format("rank {}: ", *ranks.begin())
+                                              : format("{} ranks: ", ranks.size());
+  return format("{}{} ({})", who, fill(rule->cause, *followed.front().hit), where_of(followed.front()));
+}
+
+Evidence evidence_of(const Suspect& suspect) { return {where_of(suspect), suspect.hit->text}; }
+
+void tell_cause(const Choice& choice, Diagnosis& diagnosis) {
+  const Suspect& cause = *choice.cause;
+  const FailureRule& rule = *cause.hit->rule;
+  const bool is_sure = choice.is_sure && rule.weight != Weight::hang;
+  diagnosis.certainty = is_sure ? Certainty::known : Certainty::likely;
+  diagnosis.rule = rule.name;
+  diagnosis.cause = fill(rule.cause, *cause.hit);
+  diagnosis.cure = fill(rule.cure, *cause.hit);
+  diagnosis.confirm = fill(rule.confirm, *cause.hit);
+  if (cause.rank() >= 0) diagnosis.rank = cause.rank();
+  diagnosis.evidence.push_back(evidence_of(cause));
+  std::set<int> ranks{cause.rank()};
+  for (const Suspect& each : choice.supporting) {
+    if (diagnosis.evidence.size() == kMostEvidence) break;
+    // A script's log repeats what its ranks printed.
+    if (each.rank() < 0 && cause.rank() >= 0) continue;
+    if (ranks.insert(each.rank()).second) diagnosis.evidence.push_back(evidence_of(each));
+  }
+  diagnosis.followed = followed_text(choice.followed);
+}
+
+// The most telling lines of all logs: of the first rank's before the others'.
+void tell_lines(const std::vector<Heard>& heard, std::optional<int> first_rank, Diagnosis& diagnosis) {
+  std::vector<const Heard*> order;
+  for (const Heard& each : heard) {
+    if (!each.is_told) order.push_back(&each);
+  }
+  std::stable_partition(order.begin(), order.end(),
+                        [&](const Heard* each) { return first_rank && each->rank == *first_rank; });
+  for (const Heard* each : order) {
+    for (const TellingLine& line : each->scanned.telling) {
+      if (diagnosis.evidence.size() == kMostEvidence) return;
+      diagnosis.evidence.push_back({format("{}:{}", each->name, line.line), line.text});
+    }
+  }
+}
+
+void tell_slow(const std::vector<Heard>& heard, Diagnosis& diagnosis) {
+  std::set<std::string_view> told;
+  for (const Heard& each : heard) {
+    for (const Hit& hit : each.scanned.hits) {
+      if (hit.rule->weight != Weight::slow || diagnosis.also.size() == kMostAlso) continue;
+      if (!told.insert(hit.rule->name).second) continue;
+      diagnosis.also.push_back({.rule = std::string(hit.rule->name),
+                                .level = Level::time,
+                                .what = fill(hit.rule->cause, hit),
+                                .evidence = {evidence_of({&each, &hit})},
+                                .cure = fill(hit.rule->cure, hit)});
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view to_text(Certainty certainty) {
+  switch (certainty) {
+    case Certainty::known:
+      return "known";
+    case Certainty::likely:
+      return "likely";
+    case Certainty::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+Diagnosis explain_failure(const FailureFacts& facts) {
+  Diagnosis diagnosis;
+  std::vector<Heard> heard;
+  for (const FailureWord& word : facts.words) heard.push_back(hear(word));
+  hear_logs(facts, heard, diagnosis);
+  const Choice choice = choose(heard, facts.first_rank);
+  if (choice.cause) {
+    tell_cause(choice, diagnosis);
+  } else {
+    tell_lines(heard, facts.first_rank, diagnosis);
+  }
+  tell_slow(heard, diagnosis);
+  return diagnosis;
+}
+
+const std::vector<const FailureRule*>& failure_rules() {
+  static const std::vector<const FailureRule*> rules = [] {
+    std::vector<const FailureRule*> all;
+    for (const auto& table : {noise_rules(), record_rules(), memory_rules(), submit_rules(), slurm_rules(),
+                              nccl_rules(), rendezvous_rules(), cuda_rules(), environment_rules(),
+                              file_rules(), python_rules(), collective_rules()}) {
+      for (const FailureRule& rule : table) all.push_back(&rule);
+    }
+    return all;
+  }();
+  return rules;
+}
+
+std::vector<FailureRuleText> failure_rule_texts() {
+  std::vector<FailureRuleText> texts;
+  for (const FailureRule* rule : failure_rules())
+    texts.push_back(
+        {rule->name, kind_of(rule->weight), rule->cause, rule->cure, rule->example, rule->origin});
+  return texts;
+}
+
+}  // namespace stoker::explain

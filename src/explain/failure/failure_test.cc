@@ -1,0 +1,259 @@
+#include "explain/failure/failure.h"
+
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "explain/failure/rule.h"
+#include "explain/failure/scan.h"
+
+namespace stoker::explain {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Logs in a folder of their own: "rank-0003.log" is rank 3's.
+class Logs {
+ public:
+  Logs& add(const std::string& name, const std::string& text, int rank = -1) {
+    CHECK(write_file(box_ / name, text).ok());
+    facts_.logs.push_back({.file = box_ / name, .name = name, .rank = rank});
+    return *this;
+  }
+  Logs& tell(const std::string& text, int rank = -1) {
+    facts_.words.push_back({"records", text, rank});
+    return *this;
+  }
+  Logs& first(int rank) {
+    facts_.first_rank = rank;
+    return *this;
+  }
+  Diagnosis explain() const { return explain_failure(facts_); }
+
+ private:
+  TempDirectory box_;
+  FailureFacts facts_;
+};
+
+Diagnosis explain(const std::string& text) {
+  Logs logs;
+  return logs.add("log", text).explain();
+}
+
+std::vector<std::string> places(const Diagnosis& diagnosis) {
+  std::vector<std::string> found;
+  for (const Evidence& evidence : diagnosis.evidence) found.push_back(evidence.where);
+  return found;
+}
+
+TEST(FailureRules, each_is_the_first_to_know_its_examples) {
+  for (const FailureRule* rule : failure_rules()) {
+    for (const std::string_view line : split(rule->example, '\n')) {
+      if (line.empty()) continue;
+      Scan scan;
+      scan.take(std::string(line) + "\n");
+      const Scanned scanned = scan.finish();
+      if (rule->weight == Weight::noise) {
+        EXPECT_THAT(scanned.hits, IsEmpty()) << rule->name << ": " << line;
+        continue;
+      }
+      EXPECT_THAT(scanned.hits, SizeIs(1)) << rule->name << ": " << line;
+      if (scanned.hits.empty()) continue;
+      EXPECT_EQ(scanned.hits[0].rule->name, rule->name) << line;
+    }
+  }
+}
+
+TEST(FailureRules, each_tells_its_origin_and_all_but_noise_a_cause) {
+  std::set<std::string_view> names;
+  for (const FailureRule* rule : failure_rules()) {
+    EXPECT_TRUE(names.insert(rule->name).second) << rule->name;
+    EXPECT_FALSE(rule->origin.empty()) << rule->name;
+    EXPECT_FALSE(rule->words.empty()) << rule->name;
+    EXPECT_EQ(rule->example.empty(), rule->name == "python-exception") << rule->name;
+    EXPECT_EQ(rule->cause.empty(), rule->weight == Weight::noise) << rule->name;
+  }
+  EXPECT_GE(names.size(), 100u);
+}
+
+TEST(FailureRules, what_a_healthy_training_prints_is_nothing) {
+  const Diagnosis diagnosis = explain(
+      "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default\n"
+      "n1:7:8 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so), using internal implementation\n"
+      "epoch 1: loss 2.3, error 0.9, 12 not found in the index\nepoch 2: killed it, top-1 71.4 %\n");
+  EXPECT_EQ(diagnosis.certainty, Certainty::unknown);
+  EXPECT_EQ(diagnosis.rule, "");
+}
+
+TEST(Explain, the_rank_that_raised_is_the_cause_and_not_those_that_lost_it) {
+  Logs logs;
+  logs.add("rank-0000.log", "RuntimeError: pair.cc:534] Connection closed by peer [10.0.0.2]:44750\n", 0);
+  logs.add(
+      "rank-0001.log",
+      "step 7\nTraceback (most recent call last):\n  File \"/users/ada/train.py\", line 88, in <module>\n"
+      "    main()\n  File \"/v/lib/python3.11/site-packages/torch/nn.py\", line 3, in f\nKeyError: 'lr'\n",
+      1);
+  const Diagnosis diagnosis = logs.explain();
+  EXPECT_EQ(diagnosis.certainty, Certainty::known);
+  EXPECT_EQ(diagnosis.rule, "python-exception");
+  EXPECT_EQ(diagnosis.cause, "the program raised KeyError: 'lr' (train.py:88)");
+  EXPECT_EQ(diagnosis.rank, 1);
+  EXPECT_THAT(places(diagnosis), ElementsAre("rank-0001.log:6"));
+  EXPECT_EQ(diagnosis.followed,
+            "rank 0: the connection to another rank broke: that one failed first (rank-0000.log:1)");
+}
+
+TEST(Explain, of_two_failures_the_earlier_by_the_clock_is_the_cause) {
+  Logs logs;
+  logs.add("rank-0000.log", "2025-11-21 10:03:12,000 ERROR: [Errno 28] No space left on device: '/a'\n", 0);
+  logs.add("rank-0001.log", "2025-11-21 10:03:11,000 RuntimeError: CUDA error: invalid device ordinal\n", 1);
+  EXPECT_EQ(logs.explain().rule, "no-such-gpu");
+}
+
+TEST(Explain, the_rank_that_the_records_name_comes_first) {
+  Logs logs;
+  logs.add("rank-0000.log", "OSError: [Errno 28] No space left on device: '/a'\n", 0);
+  logs.add("rank-0001.log", "RuntimeError: CUDA error: invalid device ordinal\n", 1).first(1);
+  EXPECT_EQ(logs.explain().rule, "no-such-gpu");
+  EXPECT_EQ(logs.first(0).explain().rule, "disk-full");
+}
+
+TEST(Explain, torchruns_table_names_the_first_rank_of_a_mixed_log) {
+  const Diagnosis diagnosis = explain(
+      "[rank0]: Traceback (most recent call last):\n[rank1]: Traceback (most recent call last):\n"
+      "[rank0]:   File \"a.py\", line 1, in f\n[rank1]:   File \"b.py\", line 2, in f\n"
+      "[rank0]: ValueError: zero\n[rank1]: ValueError: one\n"
+      "Root Cause (first observed failure):\n[0]:\n  time      : 2025-11-21_10:03:11\n  rank      : 1 "
+      "(local_rank: 1)\n");
+  EXPECT_EQ(diagnosis.cause, "the program raised ValueError: one (b.py:2)");
+  EXPECT_EQ(diagnosis.rank, 1);
+}
+
+TEST(Explain, a_wrapper_yields_to_what_it_wraps) {
+  EXPECT_EQ(explain("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
+                    "KeyError: Caught KeyError in DataLoader worker process 0.\nOriginal Traceback (most "
+                    "recent call last):\n"
+                    "  File \"/users/ada/data.py\", line 12, in __getitem__\nKeyError: 'label'\n\n")
+                .cause,
+            "the program raised KeyError: 'label' (data.py:12)");
+}
+
+TEST(Explain, a_traceback_in_a_box_is_read) {
+  EXPECT_EQ(
+      explain("╭───── Traceback (most recent call last) ─────╮\n│ /users/ada/train.py:88 in main │\n"
+              "│ ❱ 88 │ │ parse(text) │\n╰─────────────────╯\nException: expected value at line 1 column 1\n")
+          .cause,
+      "the program raised Exception: expected value at line 1 column 1 (train.py:88)");
+}
+
+TEST(Explain, a_failure_that_was_survived_is_not_the_cause_of_a_time_limit) {
+  std::string text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n";
+  for (int i = 0; i < 100; ++i) text += format("step {}\n", i);
+  text += "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T15:13:52 DUE TO TIME LIMIT ***\n";
+  EXPECT_EQ(explain(text).rule, "time-limit");
+}
+
+TEST(Explain, a_failure_that_a_rank_survived_is_not_the_cause_of_a_time_limit_that_slurm_tells) {
+  std::string text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n";
+  Logs short_one;
+  EXPECT_EQ(short_one.add("rank-0000.log", text, 0).tell("state: timeout").explain().rule,
+            "python-exception");
+  for (int i = 0; i < 100; ++i) text += format("step {}\n", i);
+  Logs long_one;
+  EXPECT_EQ(long_one.add("rank-0000.log", text, 0).tell("state: timeout").explain().rule, "state-timeout");
+}
+
+TEST(Explain, a_failure_that_left_the_others_waiting_until_the_time_limit_is_the_cause) {
+  std::string text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n";
+  for (int i = 0; i < 200; ++i) text += format("[rank{}]: Connection closed by peer [10.0.0.2]:44750\n", i);
+  text += "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T15:13:52 DUE TO TIME LIMIT ***\n";
+  EXPECT_EQ(explain(text).rule, "python-exception");
+}
+
+TEST(Explain, a_failure_that_a_log_goes_on_long_after_is_only_likely) {
+  std::string text = "OSError: [Errno 28] No space left on device: '/a'\n";
+  EXPECT_EQ(explain(text).certainty, Certainty::known);
+  for (int i = 0; i < 600; ++i) text += format("step {}\n", i);
+  EXPECT_EQ(explain(text).rule, "disk-full");
+  EXPECT_EQ(explain(text).certainty, Certainty::likely);
+}
+
+TEST(Explain, a_failure_long_before_the_end_is_no_cause) {
+  std::string text = "OSError: [Errno 28] No space left on device: '/a'\n";
+  for (int i = 0; i < 2000; ++i) text += format("step {}\n", i);
+  EXPECT_EQ(explain(text).certainty, Certainty::unknown);
+}
+
+TEST(Explain, a_timeout_yields_to_the_exception_that_made_the_others_wait) {
+  EXPECT_EQ(explain("[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 1, in f\n"
+                    "[rank1]: ValueError: no\n"
+                    "[rank0]:[E1121 10:33:11.250000000 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught "
+                    "collective operation "
+                    "timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+                    "Timeout(ms)=600000) ran for 600029\n")
+                .rule,
+            "python-exception");
+}
+
+TEST(Explain, a_timeout_alone_is_likely) {
+  const Diagnosis diagnosis = explain(
+      "[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1203, OpType=ALLREDUCE, "
+      "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran\n");
+  EXPECT_EQ(diagnosis.certainty, Certainty::likely);
+  EXPECT_EQ(diagnosis.cause,
+            "a rank did not come to ALLREDUCE number 1203 within 600000 ms, and the others waited");
+  EXPECT_EQ(diagnosis.rank, 5);
+}
+
+TEST(Explain, what_the_records_say_is_matched_like_a_log) {
+  Logs logs;
+  logs.add("rank-0001.log", "epoch 1\n", 1)
+      .tell("rank 1 (n2) left after 3 s: killed by signal 9 (SIGKILL), out of memory", 1);
+  const Diagnosis diagnosis = logs.explain();
+  EXPECT_EQ(diagnosis.rule, "rank-out-of-memory");
+  EXPECT_THAT(places(diagnosis), ElementsAre("records"));
+}
+
+TEST(Explain, what_no_rule_knows_is_told_by_the_three_most_telling_lines) {
+  std::string text = "begin\nfoo failed with 1\n";
+  for (int i = 0; i < 100; ++i) text += "progress\n";
+  text += "the gizmo refused to turn\nlast line\n";
+  const Diagnosis diagnosis = explain(text);
+  EXPECT_EQ(diagnosis.certainty, Certainty::unknown);
+  EXPECT_EQ(diagnosis.cause, "");
+  EXPECT_THAT(places(diagnosis), ElementsAre("log:2", "log:103", "log:104"));
+}
+
+TEST(Explain, the_last_lines_keep_their_numbers_before_blank_ones) {
+  EXPECT_THAT(places(explain("one\ntwo\n\nthree\n\n\n")), ElementsAre("log:1", "log:2", "log:4"));
+  EXPECT_THAT(places(explain("one\ntwo")), ElementsAre("log:1", "log:2"));
+}
+
+TEST(Explain, a_progress_bar_before_a_message_does_not_hide_it) {
+  EXPECT_EQ(explain("\r 10%|#   |\r 20%|##  |RuntimeError: CUDA error: invalid device ordinal\n").rule,
+            "no-such-gpu");
+  EXPECT_EQ(explain("\r 10%|#   |\rOSError: [Errno 122] Disk quota exceeded: '/a'\r\n").rule,
+            "quota-exceeded");
+}
+
+TEST(Explain, colours_and_prefixes_do_not_hide_a_message) {
+  const Diagnosis diagnosis =
+      explain("3: \x1b[31mRuntimeError\x1b[0m: CUDA error: invalid device ordinal\x1b]0;hacked\a\n");
+  EXPECT_EQ(diagnosis.rule, "no-such-gpu");
+  EXPECT_EQ(diagnosis.rank, 3);
+  EXPECT_EQ(diagnosis.evidence.at(0).text, "RuntimeError: CUDA error: invalid device ordinal");
+}
+
+TEST(Explain, a_log_that_is_not_there_is_told) {
+  const Diagnosis diagnosis =
+      explain_failure({.logs = {{"/nowhere/log", "log", -1}}, .words = {}, .first_rank = {}});
+  EXPECT_THAT(diagnosis.missing, ElementsAre(HasSubstr("/nowhere/log: ")));
+}
+
+}  // namespace
+}  // namespace stoker::explain

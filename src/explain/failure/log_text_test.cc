@@ -1,0 +1,137 @@
+#include "explain/failure/log_text.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "explain/failure/failure.h"
+
+namespace stoker::explain {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::string_view kFull = "OSError: [Errno 28] No space left on device: '/a'\n";
+
+struct Read {
+  std::string text;
+  std::vector<std::string> notes;
+  std::size_t largest = 0;
+};
+
+Read read(const Path& file) {
+  Read all;
+  const auto reading = visit_log(file, [&](std::string_view block) {
+    all.largest = std::max(all.largest, block.size());
+    all.text += block;
+  });
+  CHECK(reading.ok());
+  all.notes = reading->notes;
+  return all;
+}
+
+Diagnosis explain(const Path& file) {
+  return explain_failure({.logs = {{file, "log", -1}}, .words = {}, .first_rank = {}});
+}
+
+void shell(const std::string& command) { CHECK(::system(command.c_str()) == 0); }
+
+TEST(LogText, packed_logs_are_read_like_plain_ones) {
+  TempDirectory box;
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += format("step {} of a training\n", i);
+  ASSERT_TRUE(write_file(box / "log", text + std::string(kFull)).ok());
+  shell(format("cd {} && gzip -k log && head -c 100 log | gzip > two.gz && tail -c +101 log | gzip >> two.gz",
+               box.path()));
+  EXPECT_EQ(read(box / "log.gz").text, text + std::string(kFull));
+  EXPECT_EQ(read(box / "two.gz").text, text + std::string(kFull));
+  const Diagnosis diagnosis = explain(box / "log.gz");
+  EXPECT_EQ(diagnosis.rule, "disk-full");
+  EXPECT_EQ(diagnosis.evidence.at(0).where, "log:300001");
+  EXPECT_EQ(explain(box / "log").evidence.at(0).where, "log:300001");
+}
+
+TEST(LogText, a_packed_log_that_is_cut_off_is_read_as_far_as_it_goes) {
+  TempDirectory box;
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += format("step {} of a training\n", i * 7919 % 100'003);
+  ASSERT_TRUE(write_file(box / "log", text).ok());
+  shell(format("cd {} && gzip -k log && head -c 200000 log.gz > cut.gz", box.path()));
+  const Read cut = read(box / "cut.gz");
+  EXPECT_GT(cut.text.size(), 100'000u);
+  EXPECT_TRUE(text.starts_with(cut.text));
+  EXPECT_THAT(cut.notes, ElementsAre("ends inside gzip data: read as far as it goes"));
+}
+
+TEST(LogText, the_holes_of_a_sparse_file_are_passed_over) {
+  TempDirectory box;
+  ASSERT_TRUE(write_file(box / "log", "begin\n").ok());
+  ASSERT_EQ(::truncate((box / "log").c_str(), 10'000'000'000), 0);
+  {
+    auto file = File::open_append(box / "log");
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->write("\n" + std::string(kFull)).ok());
+  }
+  const Diagnosis diagnosis = explain(box / "log");
+  EXPECT_EQ(diagnosis.rule, "disk-full");
+  EXPECT_LT(diagnosis.bytes, 100'000'000u);
+  EXPECT_THAT(diagnosis.notes, ElementsAre(HasSubstr("has holes without data (10.0 GB), passed over")));
+}
+
+TEST(LogText, an_endless_line_comes_in_parts) {
+  TempDirectory box;
+  std::string text(20'000'000, 'x');
+  text += std::string(kFull);
+  ASSERT_TRUE(write_file(box / "log", text).ok());
+  EXPECT_LE(read(box / "log").largest, 3u << 20);
+  EXPECT_EQ(explain(box / "log").rule, "disk-full");
+}
+
+TEST(LogText, utf_16_is_read) {
+  TempDirectory box;
+  std::string wide = "\xFF\xFE";
+  for (const char c : kFull) wide += std::string{c, '\0'};
+  ASSERT_TRUE(write_file(box / "log", wide).ok());
+  EXPECT_EQ(explain(box / "log").rule, "disk-full");
+  std::string big = "\xFE\xFF";
+  for (const char c : kFull) big += std::string{'\0', c};
+  ASSERT_TRUE(write_file(box / "log", big).ok());
+  EXPECT_EQ(explain(box / "log").rule, "disk-full");
+}
+
+TEST(LogText, what_is_binary_is_told) {
+  TempDirectory box;
+  std::string noise;
+  for (int i = 0; i < 100'000; ++i) noise += static_cast<char>(i * 7919 >> 3);
+  ASSERT_TRUE(write_file(box / "log", noise).ok());
+  const Diagnosis diagnosis = explain(box / "log");
+  EXPECT_EQ(diagnosis.certainty, Certainty::unknown);
+  EXPECT_THAT(diagnosis.notes, ElementsAre("log: does not look like a log: it is binary"));
+  for (const Evidence& evidence : diagnosis.evidence) EXPECT_EQ(evidence.text, printable(evidence.text));
+}
+
+TEST(LogText, a_line_across_two_pieces_is_whole) {
+  TempDirectory box;
+  std::string text((1 << 20) - 20, 'x');
+  text += '\n';
+  text += kFull;
+  ASSERT_TRUE(write_file(box / "log", text).ok());
+  EXPECT_EQ(explain(box / "log").evidence.at(0).where, "log:2");
+}
+
+TEST(LogText, only_regular_files_are_read) {
+  TempDirectory box;
+  EXPECT_EQ(visit_log(box.path(), [](std::string_view) {}).error().code(), Code::invalid);
+  EXPECT_EQ(visit_log(box / "none", [](std::string_view) {}).error().code(), Code::not_found);
+  ASSERT_TRUE(write_file(box / "empty", "").ok());
+  EXPECT_THAT(read(box / "empty").text, IsEmpty());
+}
+
+}  // namespace
+}  // namespace stoker::explain

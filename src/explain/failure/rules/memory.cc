@@ -1,0 +1,114 @@
+// Rules over memory of the host: the kernel's killer, shared memory, workers of loaders, limits of a process.
+#include "explain/failure/rule.h"
+
+namespace stoker::explain {
+namespace {
+
+using enum Weight;
+
+constexpr FailureRule kRules[] = {
+    {"kernel-oom", root, "Out of memory: Kill\nMemory cgroup out of memory",
+     R"((?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (\d+) \(([^)]+)\))",
+     "the kernel killed {2} (process {1}): no memory was left",
+     "more --mem, fewer loader workers, or a smaller batch", "dmesg -T | grep -i oom",
+     "[ 7.1] Memory cgroup out of memory: Killed process 4711 (python) total-vm:9, anon-rss:8kB\n"
+     "Nov 21 10:03:11 n1 kernel: Out of memory: Kill process 4711 (python) score 900 or sacrifice child",
+     "source of Linux, mm/oom_kill.c"},
+    {"loader-worker-bus-error", root, "DataLoader worker\nUnexpected bus error",
+     R"(DataLoader worker \(pid[^)]*\) is killed by signal: Bus error|Unexpected bus error encountered in worker)",
+     "a loader's worker found /dev/shm full",
+     "a larger /dev/shm (containers: --shm-size), fewer workers, or "
+     "torch.multiprocessing.set_sharing_strategy('file_system')",
+     "df -h /dev/shm",
+     "RuntimeError: DataLoader worker (pid 2514) is killed by signal: Bus error. It is possible that "
+     "dataloader's workers "
+     "are out of shared memory.\nERROR: Unexpected bus error encountered in worker. This might be caused by "
+     "insufficient shared "
+     "memory (shm).",
+     "pytorch/pytorch#5040"},
+    {"loader-worker-killed", root, "DataLoader worker",
+     R"(DataLoader worker \(pid[^)]*\) is killed by signal: Killed)",
+     "a loader's worker was killed: mostly the kernel, for want of memory", "fewer workers, or more --mem",
+     "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
+     "RuntimeError: DataLoader worker (pid 2514) is killed by signal: Killed.", "pytorch/pytorch#8976"},
+    {"loader-worker-crashed", root, "DataLoader worker",
+     R"(DataLoader worker \(pid[^)]*\) is killed by signal: (Segmentation fault|Aborted|Illegal instruction|Terminated|Floating point exception))",
+     "a loader's worker crashed: {1}", "num_workers=0 shows the sample and the place", "",
+     "RuntimeError: DataLoader worker (pid 2514) is killed by signal: Segmentation fault.",
+     "pytorch/pytorch#54752"},
+    {"loader-worker-gone", ending, "DataLoader worker",
+     R"(DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly)",
+     "a loader's worker went away: mostly for want of memory, else its own exception stands above",
+     "num_workers=0 shows why; fewer workers, or more --mem", "",
+     "RuntimeError: DataLoader worker (pid(s) 14700, 14701) exited unexpectedly", "pytorch/pytorch#13246"},
+    {"dev-shm-full", root,
+     "/dev/shm/\nfailed to extend\nshared memory segment\nunable to write to file </torch",
+     R"((?:failed to extend|Error while creating shared memory segment|unable to write to file|truncate) ?\S*(?:nccl|torch)\S*.*(?:No space left|\(28\))|unable to write to file </torch_\S+>)",
+     "/dev/shm is full",
+     "a larger /dev/shm (containers: --shm-size=8g); remove what is left there of dead jobs; fewer workers",
+     "df -h /dev/shm",
+     "NCCL WARN Error: failed to extend /dev/shm/nccl-8aEyuA to 9637892 bytes, error: No space left on "
+     "device\n"
+     "RuntimeError: unable to write to file </torch_12_345_0>: No space left on device (28)",
+     "NVIDIA/nccl#342"},
+    {"shm-fallocate", root, "posix_fallocate failed",
+     R"(Call to posix_fallocate failed ?: No space left on device)", "/dev/shm is full",
+     "a larger /dev/shm (containers: --shm-size=8g)", "df -h /dev/shm",
+     "NCCL WARN Call to posix_fallocate failed : No space left on device", "NVIDIA/nccl#290"},
+    {"too-many-open-files", root, "Too many open files\nof ancdata\nunable to open shared memory object", "",
+     "the limit on open files is reached: tensors that workers hand over keep one each",
+     "ulimit -n 65536 in the script, or torch.multiprocessing.set_sharing_strategy('file_system')",
+     "ulimit -n",
+     "OSError: [Errno 24] Too many open files: 'a.jpg'\nRuntimeError: received 0 items of ancdata\n"
+     "RuntimeError: unable to open shared memory object </torch_2_3> in read-write mode",
+     "pytorch/pytorch#11201"},
+    {"too-many-processes", root,
+     "Resource temporarily unavailable\ncan't start new thread\npthread_create failed",
+     R"((?:fork|thread|pthread|BlockingIOError|libgomp|OpenBLAS|clone).*Resource temporarily unavailable|can't start new thread|pthread_create failed)",
+     "the limit on processes and threads is reached", "OMP_NUM_THREADS=1 or fewer workers; ulimit -u",
+     "ulimit -u",
+     "RuntimeError: can't start new thread\nOpenBLAS blas_thread_init: pthread_create failed for thread 3 of "
+     "64: Resource "
+     "temporarily unavailable\nbash: fork: retry: Resource temporarily unavailable",
+     "OpenMathLib/OpenBLAS#1694"},
+    {"host-memory-error", root, "MemoryError\nCannot allocate memory\nbad_alloc\nDefaultCPUAllocator",
+     R"((?:^(?:numpy\.core\._exceptions\.)?\w*MemoryError\b|Cannot allocate memory|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)))",
+     "the host's memory is not enough", "more --mem, fewer loader workers, or a smaller batch", "",
+     "MemoryError\nOSError: [Errno 12] Cannot allocate memory\nterminate called after throwing an instance "
+     "of "
+     "'std::bad_alloc'\nRuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: "
+     "can't allocate "
+     "memory: you tried to allocate 9 bytes.",
+     "pytorch/pytorch#20618"},
+    {"killed-by-signal-9", ending,
+     "exitcode: -9\nexitcode  : -9\nreturn code = -9\nsignal 9 (SIGKILL)\nexit code 137\nSignal 9",
+     R"((?:exitcode\s*: -9\b|return code = -9\b|signal 9 \(SIGKILL\)|exit code 137|Signal 9 \(SIGKILL\)))",
+     "something killed it by force: mostly the kernel, for want of memory",
+     "more --mem, or fewer loader workers", "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
+     "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -9) local_rank: 0 (pid: 13) "
+     "of binary: "
+     "/bin/python\nrank 1 (n2) left after 3 s: killed by signal 9 (SIGKILL)",
+     "hpcaitech/ColossalAI#3172"},
+    {"bus-error", ending,
+     "exitcode: -7\nexitcode  : -7\nreturn code = -7\nexit code 135\nBus error\nsignal 7",
+     R"((?:exitcode\s*: -7\b|return code = -7\b|exit code 135|Bus error|signal 7 \(SIGBUS\)))",
+     "a bus error: /dev/shm is full, or a file was cut short while it was mapped",
+     "df -h /dev/shm; a larger one (containers: --shm-size)", "df -h /dev/shm",
+     "failed (exitcode: -7) local_rank: 1 (pid: 13) of binary: /bin/python", "pytorch/pytorch#54411"},
+    {"crashed", ending,
+     "exitcode: -\nexitcode  : -\nreturn code = -\nsignal 11\nsignal 6\nignal: \nSIGSEGV\nSIGABRT",
+     R"((?:(?:exitcode\s*:|return code =) -(?:11|6|4|8)\b|[Ss]ignal (?:11|6|4|8) \(([\w ]+)|Signal: ([\w ]+) \((?:11|6|4|8)\)|SIGSEGV|SIGABRT))",
+     "the program crashed: {1}{2}", "python -X faulthandler tells where; the lines before say more", "",
+     "failed (exitcode: -11) local_rank: 1 (pid: 13) of binary: /bin/python\n"
+     "rank 1 (n2) left after 3 s: killed by signal 11 (SIGSEGV)\n"
+     "[n1:3599] Signal: Segmentation fault (11)\n"
+     "[2023-10-13 11:31:28,593] [ERROR] [launch.py:434:sigkill_handler] ['python3'] exits with return code = "
+     "-6",
+     "deepspeedai/DeepSpeed#4510; horovod/horovod#585"},
+};
+
+}  // namespace
+
+std::span<const FailureRule> memory_rules() { return kRules; }
+
+}  // namespace stoker::explain

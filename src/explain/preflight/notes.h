@@ -1,0 +1,51 @@
+// What the parts of a preflight note. Internal to this folder; belongs to one call.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/time.h"
+#include "explain/preflight/last_run.h"
+#include "explain/preflight/preflight.h"
+
+namespace stoker::explain {
+
+class Notes {
+ public:
+  explicit Notes(const job::Job& job) : job_(job) {}
+
+  void fact(std::string name, std::string text) {
+    result_.facts.push_back({std::move(name), std::move(text)});
+  }
+  /// `what` is about the key, whose place in the job file is the evidence.
+  void found(std::string_view rule, Level level, std::string_view key, const std::string& what,
+             std::string cure = "");
+  void found(std::string_view rule, std::string_view key, const Status& status);
+  /// The same about something that no key decides.
+  void found_here(std::string_view rule, Level level, std::string subject, const std::string& what,
+                  std::string cure = "");
+
+  Preflight take() { return std::move(result_); }
+
+ private:
+  const job::Job& job_;
+  Preflight result_;
+};
+
+/// Room for the run's records and for the checkpoints expected; `classes` of the training data, 0 unknown.
+void check_storage(const job::Job& job, const std::optional<record::RunFolder>& last, std::uint64_t classes,
+                   Deadline deadline, Notes& notes);
+/// Files that are brought to the nodes, the model's, the image, the wheels.
+void check_files(const job::Job& job, Notes& notes);
+void check_ports(const job::Job& job, const Surroundings& around, Notes& notes);
+/// Limits of this shell, which sbatch takes along into the job.
+void check_limits(const Surroundings& around, Notes& notes);
+/// Whether the data are those of the job's last run.
+void check_history(const job::Job& job, const std::optional<record::RunFolder>& last,
+                   const std::map<std::string, std::string>& versions, Notes& notes);
+
+}  // namespace stoker::explain

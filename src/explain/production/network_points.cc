@@ -1,0 +1,109 @@
+// Questions about how ranks meet.
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/time.h"
+#include "explain/production/history.h"
+
+namespace stoker::explain {
+namespace {
+
+constexpr double kOldHello = 30 * 86400.0;
+
+bool is_loud(const std::string& value) {
+  const std::string lower = to_lower(value);
+  return lower == "info" || lower == "trace";
+}
+
+}  // namespace
+
+ProductionPoint all_reduced(const ProductionFacts& facts) {
+  ProductionPoint point{.name = "all-reduced",
+                        .question = "have the ranks of all nodes met in an all-reduce",
+                        .evidence = {},
+                        .cure = {}};
+  const std::uint32_t nodes = facts.job.resources.nodes;
+  if (facts.job.resources.world_size() == 1) {
+    point.answer = Answer::yes;
+    point.evidence.emplace_back("one rank has nobody to meet (resources)");
+    return point;
+  }
+  const std::string file = printable(record::hello_path(facts.job.record.directory).string());
+  if (!facts.hello) {
+    point.evidence.push_back(format("no {} of this job", file));
+    point.cure = "stoker hello JOB";
+    return point;
+  }
+  const record::HelloRecord& hello = *facts.hello;
+  const double days = (facts.now - hello.time) / 86400;
+  const bool is_wide = hello.hosts.size() >= nodes;
+  const bool is_recent = facts.now - hello.time < kOldHello;
+  point.answer = hello.is_well && hello.all_reduced && is_wide && is_recent ? Answer::yes : Answer::no;
+  point.evidence.push_back(format("{} ranks on {} node{}, {:.0f} days ago: {}{} ({})", hello.ranks,
+                                  hello.hosts.size(), hello.hosts.size() == 1 ? "" : "s", std::max(0.0, days),
+                                  hello.all_reduced ? "every number right" : "no all-reduce",
+                                  hello.is_well ? "" : ", and something would lose a job", file));
+  if (!is_wide) point.evidence.push_back(format("the job has {} nodes (resources.nodes)", nodes));
+  if (point.answer == Answer::no) point.cure = "stoker hello JOB";
+  return point;
+}
+
+ProductionPoint nccl_quiet(const ProductionFacts& facts) {
+  ProductionPoint point{.name = "nccl-quiet",
+                        .question = "is NCCL_DEBUG=INFO on in tests, and off in production",
+                        .evidence = {},
+                        .cure = {}};
+  const auto value = rank_variable(facts.job, "NCCL_DEBUG");
+  if (value && is_loud(*value)) {
+    point.answer = Answer::no;
+    point.evidence.push_back(format("NCCL_DEBUG={} fills the logs of every rank ({})", printable(*value),
+                                    facts.job.environment.variables.contains("NCCL_DEBUG")
+                                        ? facts.job.origins.where("environment.variables.NCCL_DEBUG")
+                                        : "your shell"));
+    point.cure = "environment: {variables: {NCCL_DEBUG: WARN}}";
+    return point;
+  }
+  if (!facts.has_gpus() || facts.job.resources.world_size() == 1) {
+    point.answer = Answer::yes;
+    point.evidence.emplace_back("it is off, and without several ranks with GPUs nothing uses NCCL");
+    return point;
+  }
+  point.evidence.push_back(value ? format("NCCL_DEBUG={}", printable(*value)) : "NCCL_DEBUG is not set");
+  for (const PastRun& run : facts.runs) {
+    if (!run.capsule.environment) continue;
+    for (const auto& [name, was] : run.capsule.environment->variables) {
+      if (name != "NCCL_DEBUG" || !is_loud(was)) continue;
+      point.answer = Answer::yes;
+      point.evidence.push_back(format("run {} had {}", run.folder.id(), printable(was)));
+      return point;
+    }
+  }
+  point.answer = Answer::no;
+  point.evidence.emplace_back("no run of this name had INFO, which names the transports that are used");
+  point.cure = "stoker run JOB --set environment.variables.NCCL_DEBUG=INFO, once";
+  return point;
+}
+
+ProductionPoint interface_chosen(const ProductionFacts& facts) {
+  ProductionPoint point{
+      .name = "interface-chosen", .question = "is the network interface chosen", .evidence = {}, .cure = {}};
+  if (facts.job.resources.nodes == 1) {
+    point.answer = Answer::yes;
+    point.evidence.emplace_back("one node: ranks meet inside of it (resources.nodes)");
+    return point;
+  }
+  const char* name = facts.has_gpus() ? "NCCL_SOCKET_IFNAME" : "GLOO_SOCKET_IFNAME";
+  if (const auto value = rank_variable(facts.job, name); value && !value->empty()) {
+    point.answer = Answer::yes;
+    point.evidence.push_back(format("{}={}", name, printable(*value)));
+    return point;
+  }
+  point.answer = Answer::no;
+  point.evidence.push_back(format("{} is not set: the ranks take what the host's name stands for", name));
+  std::string interface = facts.hello ? facts.hello->interface : "";
+  if (facts.site && !facts.site->interfaces.empty()) interface = facts.site->interfaces.front();
+  point.cure = format("environment: {{variables: {{{}: {}}}}}", name, interface.empty() ? "NAME" : interface);
+  return point;
+}
+
+}  // namespace stoker::explain

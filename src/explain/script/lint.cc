@@ -1,0 +1,227 @@
+#include "explain/script/lint.h"
+
+#include <algorithm>
+#include <array>
+#include <sys/stat.h>
+#include <tuple>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "explain/script/rule.h"
+#include "slurm/script/own_script.h"
+
+namespace stoker::explain {
+namespace {
+
+constexpr std::size_t kMostFindings = 200;  // of one rule
+constexpr std::size_t kLongestText = 400;
+constexpr std::size_t kLongestFix = 2000;
+
+std::vector<std::span<const Rule>> tables() {
+  return {header_rules(), placeholder_rules(), log_rules(),   node_rules(), rank_rules(),
+          ending_rules(), load_rules(),        habit_rules(), tool_rules(), site_rules()};
+}
+
+// Texts of people's own have no limit, what is told of them has.
+void clip(std::string& text, std::size_t most) {
+  if (text.size() <= most) return;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0u) == 0x80u) --most;
+  text.resize(most);
+  text += "…";
+}
+
+// The finding's place in words, and the corrected line when only the edit was given.
+void complete(const Script& script, const Rule& rule, ScriptFinding& finding) {
+  finding.rule = rule.name;
+  if (finding.fix.empty() && !finding.edits.empty()) {
+    finding.fix = changed_lines(script.text, finding.edits).after;
+    while (finding.fix.ends_with('\n')) finding.fix.pop_back();
+  }
+  clip(finding.text, kLongestText);
+  clip(finding.fix, kLongestFix);
+}
+
+std::vector<Edit> chosen_edits(const std::vector<ScriptFinding>& findings, std::size_t* left) {
+  std::vector<Edit> all;
+  std::size_t skipped = 0;
+  for (const ScriptFinding& finding : findings) {
+    const auto clashes = [&](const Edit& edit) {
+      return std::any_of(all.begin(), all.end(), [&](const Edit& other) {
+        if (edit == other) return false;
+        return edit.begin < other.end && other.begin < edit.end;
+      });
+    };
+    if (std::any_of(finding.edits.begin(), finding.edits.end(), clashes)) {
+      ++skipped;
+      continue;
+    }
+    for (const Edit& edit : finding.edits) {
+      if (std::find(all.begin(), all.end(), edit) == all.end()) all.push_back(edit);
+    }
+  }
+  if (left != nullptr) *left = skipped;
+  // Of what is put in at one place options for sbatch come first: behind a command they are none.
+  const auto place = [](const Edit& e) { return std::tuple(e.begin, e.end, !e.text.starts_with('#')); };
+  std::stable_sort(all.begin(), all.end(), [&](const Edit& a, const Edit& b) { return place(a) < place(b); });
+  return all;
+}
+
+std::string edited(std::string_view text, const std::vector<Edit>& sorted) {
+  std::string out;
+  std::size_t at = 0;
+  for (const Edit& edit : sorted) {
+    out += text.substr(at, edit.begin - at);
+    out += edit.text;
+    at = edit.end;
+  }
+  return out + std::string(text.substr(at));
+}
+
+}  // namespace
+
+ScriptFinding& Report::add(bash::Span at, std::string text) {
+  ScriptFinding finding;
+  finding.level = level_;
+  const config::Mark mark = script_.source->mark(at.begin);
+  finding.line = mark.line;
+  finding.column = mark.column;
+  finding.text = std::move(text);
+  finding.excerpt = script_.source->excerpt(at.begin);
+  if (findings_.size() < kMostFindings) findings_.push_back(std::move(finding));
+  return findings_.back();
+}
+
+ScriptFinding& Report::replace(bash::Span at, std::string text, std::string instead) {
+  ScriptFinding& finding = add(at, std::move(text));
+  finding.edits = {{at.begin, at.end, std::move(instead)}};
+  return finding;
+}
+
+ScriptFinding& Report::insert_line(bash::Span at, std::string text, std::string line) {
+  const std::size_t begin = script_.line_of(at.begin).begin;
+  const std::size_t first = std::min(script_.text.find_first_not_of(" \t", begin), script_.text.size());
+  ScriptFinding& finding = add(at, std::move(text));
+  finding.fix = line;
+  finding.edits = {{begin, begin, script_.text.substr(begin, first - begin) + line + "\n"}};
+  return finding;
+}
+
+ScriptFinding& Report::insert_first(bash::Span at, std::string text, std::string line) {
+  const std::size_t begin = script_.line_of(script_.first_command).begin;
+  ScriptFinding& finding = add(at, std::move(text));
+  finding.edits = {{begin, begin, line + "\n"}};
+  finding.fix = std::move(line);
+  return finding;
+}
+
+bool is_local_path(std::string_view path) {
+  constexpr std::array<std::string_view, 6> kPlaces = {"$SLURM_TMPDIR", "$TMPDIR", "/tmp",
+                                                       "/dev/shm",      "/local",  "$LOCAL_SCRATCH"};
+  return std::any_of(kPlaces.begin(), kPlaces.end(), [&](std::string_view place) {
+    return path.starts_with(place) && (path.size() == place.size() || path[place.size()] == '/');
+  });
+}
+
+bool Lint::loses_job() const {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const ScriptFinding& finding) { return finding.level == Level::job; });
+}
+
+bool looks_like_script(std::string_view text) {
+  return slurm::is_script(text) || text.starts_with("#SBATCH") || text.starts_with("\xEF\xBB\xBF#!") ||
+         text.find("\n#SBATCH") != std::string_view::npos;
+}
+
+Result<std::string> load_script(const Path& path) {
+  const std::string shown = printable(path.string());
+  struct stat about{};
+  if (::stat(path.c_str(), &about) != 0) return posix_error(shown, errno);
+  // A pipe would hold this up until somebody writes to it.
+  if (S_ISDIR(about.st_mode)) return invalid("{}: is a folder, a file was expected", shown);
+  if (!S_ISREG(about.st_mode)) return invalid("{}: is not a regular file", shown);
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  if (size > slurm::kLargestScript) {
+    return invalid("{}: {} bytes, and Slurm takes scripts of {} at most", shown, size, slurm::kLargestScript);
+  }
+  OK_OR_RETURN(text, read_file(path, ByteCount{slurm::kLargestScript}));
+  if (text.empty()) return invalid("{}: is empty", shown);
+  if (const std::size_t zero = text.find('\0'); zero != std::string::npos)
+    return invalid("{}: a zero byte at byte {}, which Slurm refuses in a script", shown, zero);
+  return std::move(text);
+}
+
+Lint lint_script(const std::string& name, std::string text, const ScriptPlace& place) {
+  const bool has_dos_lines = text.find("\r\n") != std::string::npos;
+  if (has_dos_lines) {
+    std::string unix_lines;
+    unix_lines.reserve(text.size());
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '\r' || i + 1 >= text.size() || text[i + 1] != '\n') unix_lines += text[i];
+    }
+    text = std::move(unix_lines);
+  }
+  const std::unique_ptr<Script> script = read_script(name, std::move(text));
+  Lint lint;
+  if (has_dos_lines) {
+    ScriptFinding finding;
+    finding.rule = "dos-line-ends";
+    finding.level = Level::job;
+    finding.text = "the line ends are those of DOS, and sbatch refuses the script";
+    finding.fix = format("sed -i 's/\\r$//' {}", shell_quote(name));
+    lint.findings.push_back(std::move(finding));
+  }
+  for (std::span<const Rule> table : tables()) {
+    for (const Rule& rule : table) {
+      Report report(*script, place, rule.level);
+      rule.find(*script, report);
+      for (ScriptFinding& finding : report.take()) {
+        complete(*script, rule, finding);
+        lint.findings.push_back(std::move(finding));
+      }
+    }
+  }
+  std::stable_sort(lint.findings.begin(), lint.findings.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.line, a.column) < std::tuple(b.line, b.column);
+  });
+  lint.text = script->text;
+  return lint;
+}
+
+std::string apply_edits(std::string_view text, const std::vector<ScriptFinding>& findings,
+                        std::size_t* left) {
+  return edited(text, chosen_edits(findings, left));
+}
+
+ChangedLines changed_lines(std::string_view text, const std::vector<Edit>& edits) {
+  if (edits.empty()) return {};
+  std::vector<Edit> sorted = edits;
+  std::sort(sorted.begin(), sorted.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
+  const std::size_t first = sorted.front().begin;
+  const std::size_t last = std::max(sorted.back().end, first);
+  const std::size_t before = first == 0 ? std::string::npos : text.rfind('\n', first - 1);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  // A line that is only put in before this one leaves this one as it is.
+  const bool only_inserts = last == begin && sorted.back().text.ends_with('\n');
+  const std::size_t end = only_inserts ? begin : std::min(text.find('\n', last), text.size() - 1) + 1;
+  for (Edit& edit : sorted) {
+    edit.begin -= begin;
+    edit.end -= begin;
+  }
+  const std::string_view lines = text.substr(begin, std::min(end, text.size()) - begin);
+  ChangedLines changed{.before = std::string(lines), .after = edited(lines, sorted), .first = 1};
+  changed.first += static_cast<std::uint32_t>(
+      std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(begin), '\n'));
+  return changed;
+}
+
+std::vector<RuleText> rule_texts() {
+  std::vector<RuleText> texts;
+  texts.push_back({"dos-line-ends", Level::job, "sbatch refuses scripts with line ends of DOS",
+                   "#!/bin/bash\\r", "editors of Windows"});
+  for (std::span<const Rule> table : tables()) {
+    for (const Rule& rule : table) texts.push_back({rule.name, rule.level, rule.why, rule.bad, rule.origin});
+  }
+  return texts;
+}
+
+}  // namespace stoker::explain

@@ -1,0 +1,58 @@
+#include "explain/script/request.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace stoker::explain {
+const Directive* Request::find(std::string_view name) const {
+  const auto found = std::find_if(directives.rbegin(), directives.rend(),
+                                  [&](const Directive& each) { return each.option.name == name; });
+  return found == directives.rend() ? nullptr : &*found;
+}
+
+slurm::Asked Request::asked() const {
+  return slurm::Asked([this](std::string_view name) -> std::optional<std::string> {
+    const Directive* directive = find(name);
+    return directive == nullptr ? std::nullopt : std::optional(directive->option.value);
+  });
+}
+
+std::vector<GpuRequest> Request::gpus() const {
+  std::vector<GpuRequest> found;
+  for (slurm::AskedGpus& each : asked().gpus())
+    found.push_back({find(each.option), std::move(each.type), std::move(each.count)});
+  return found;
+}
+
+bool Request::has_whole_nodes() const {
+  const Directive* memory = find("--mem");
+  return find("--exclusive") != nullptr || (memory != nullptr && memory->option.value == "0");
+}
+
+Request read_request(std::string_view text, const std::vector<bash::Comment>& comments,
+                     std::size_t first_command) {
+  Request request;
+  int line = 1;
+  std::size_t counted = 0;
+  for (const bash::Comment& comment : comments) {
+    const std::size_t begin = comment.span.begin;
+    if (begin < counted) continue;
+    line += static_cast<int>(std::count(text.begin() + static_cast<std::ptrdiff_t>(counted),
+                                        text.begin() + static_cast<std::ptrdiff_t>(begin), '\n'));
+    counted = begin;
+    const bool starts_line = begin > 0 && text[begin - 1] == '\n';
+    const std::string_view words = text.substr(begin, comment.span.end - begin);
+    if (!starts_line) continue;
+    for (slurm::OwnOption& option : slurm::read_option_line(words, line)) {
+      Directive directive;
+      directive.span = {begin + option.begin, begin + option.end};
+      directive.value = {begin + option.value_begin, begin + option.end};
+      directive.option = std::move(option);
+      (begin < first_command ? request.directives : request.late).push_back(std::move(directive));
+    }
+  }
+  return request;
+}
+
+}  // namespace stoker::explain

@@ -1,0 +1,402 @@
+// Rules over the #SBATCH lines: what sbatch would refuse, or pass over in silence.
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+
+#include "base/text.h"
+#include "explain/script/rule.h"
+#include "slurm/script/own_script.h"
+
+namespace stoker::explain {
+namespace {
+
+using bash::Span;
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// The option's name as it was likely meant, or only what is wrong with it where that is not known.
+void tell_name(const Directive& directive, std::string_view likely, const std::string& text, Report& report) {
+  const std::string& typed = directive.option.typed;
+  if (likely.empty()) {
+    report.add(directive.span, text);
+    return;
+  }
+  report.replace({directive.span.begin, directive.span.begin + typed.size()},
+                 format("{}; did you mean {}?", text, likely), std::string(likely));
+}
+
+void find_no_interpreter(const Script& script, Report& report) {
+  if (slurm::is_script(script.text)) return;
+  const bool has_mark = script.text.starts_with("\xEF\xBB\xBF#!");
+  if (has_mark) {
+    report.replace({0, 3}, "a byte order mark stands before #!, and sbatch takes the file for no script", "");
+    return;
+  }
+  report.insert_line({0, 0},
+                     "the first line is not #! and an interpreter, and sbatch takes the file for no script",
+                     "#!/bin/bash");
+}
+
+void find_late_directive(const Script& script, Report& report) {
+  const auto first = script.source->mark(script.first_command).line;
+  std::size_t line_seen = std::string::npos;
+  for (const Directive& directive : script.request.late) {
+    const Span line = script.line_of(directive.span.begin);
+    const Directive* early = script.request.find(directive.option.name);
+    const bool is_said = early != nullptr && early->option.value == directive.option.value;
+    if (line.begin == line_seen || is_said) continue;
+    line_seen = line.begin;
+    ScriptFinding& finding =
+        report.add({line.begin, line.end},
+                   format("{} stands behind the first command (line {}), where sbatch reads no more options",
+                          directive.option.typed, first));
+    const std::size_t header = script.line_of(script.first_command).begin;
+    const std::size_t end = std::min(line.end + 1, script.text.size());
+    finding.edits = {{header, header, std::string(script.at(line)) + "\n"}, {line.begin, end, ""}};
+    finding.fix = format("{}    (before line {})", script.at(line), first);
+  }
+}
+
+bool is_of_srun(std::string_view name) {
+  return is_one_of(name, {"--cpu-bind", "--mpi", "--label", "--unbuffered", "--overlap", "--exact", "--pty",
+                          "--kill-on-bad-exit", "--multi-prog", "--bcast", "--immediate", "--jobid",
+                          "--task-epilog", "--task-prolog", "--het-group", "--preserve-env"});
+}
+
+void find_misspelt_option(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const std::string& typed = directive.option.typed;
+    if (!typed.starts_with("--") || typed.starts_with("--container-") ||
+        typed.starts_with("--no-container-") || slurm::look_up_option(typed) != slurm::OptionName::unknown)
+      continue;
+    const std::string_view likely = slurm::likely_option(typed);
+    if (is_of_srun(typed)) {
+      report.add(directive.span, format("{} is an option of srun; sbatch refuses it", typed)).fix =
+          format("srun {} …", typed);
+    } else if (!likely.empty()) {
+      tell_name(directive, likely,
+                format("{}: no such option, and sbatch refuses the script", printable(typed)), report);
+    } else {
+      report
+          .add(directive.span,
+               format(
+                   "{}: no option of sbatch, which refuses the script unless a plug-in of the site knows it",
+                   printable(typed)))
+          .level = Level::advice;
+    }
+  }
+}
+
+void find_ambiguous_option(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const std::string& typed = directive.option.typed;
+    if (!typed.starts_with("--") || slurm::look_up_option(typed) != slurm::OptionName::ambiguous) continue;
+    tell_name(directive, slurm::likely_option(typed),
+              format("{}: the beginning of several options, which sbatch refuses", printable(typed)), report);
+  }
+}
+
+bool is_count_option(std::string_view name) {
+  return is_one_of(name, {"--ntasks", "--ntasks-per-node", "--tasks-per-node", "--cpus-per-task",
+                          "--gpus-per-node", "--gpus-per-task", "--ntasks-per-core"});
+}
+
+bool is_memory_option(std::string_view name) {
+  return is_one_of(name, {"--mem", "--mem-per-cpu", "--mem-per-gpu"});
+}
+
+// Options that are worth nothing without a value that can be read.
+bool needs_value(std::string_view name) {
+  return is_count_option(name) || is_memory_option(name) ||
+         is_one_of(name, {"--time", "--nodes", "--gpus", "--gres", "--array", "--partition"});
+}
+
+void find_blank_at_equals(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const slurm::OwnOption& option = directive.option;
+    const bool is_before = !option.has_equals && option.value.starts_with('=');
+    const bool is_behind = option.has_equals && option.value.empty() && !option.stray.empty();
+    if (!is_before && !is_behind) continue;
+    const std::string value = is_before && option.value.size() > 1 ? option.value.substr(1) : option.stray;
+    const std::size_t line_end = script.line_of(directive.span.begin).end;
+    const std::size_t at = value.empty()
+                               ? std::string::npos
+                               : script.text.find(value, directive.span.begin + option.typed.size());
+    if (at == std::string::npos || at >= line_end) continue;
+    report
+        .replace({directive.span.begin, at + value.size()},
+                 format("{}: a blank beside =, so that sbatch reads {} for its value", option.typed,
+                        is_before ? "'='" : "nothing"),
+                 option.typed + "=" + value)
+        .level = needs_value(option.name) ? Level::job : Level::time;
+  }
+}
+
+void find_memory_unit(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const slurm::OwnOption& option = directive.option;
+    if (!is_memory_option(option.name)) continue;
+    const std::string unit = to_lower(option.stray);
+    std::uint64_t number = 0;
+    const bool is_bare = parse_number(option.value, &number);
+    if (is_bare && is_one_of(unit, {"g", "gb", "t", "tb"})) {
+      const std::size_t at = script.text.find(option.stray, directive.value.end);
+      report.replace({directive.value.end, at + option.stray.size()},
+                     format("{}={} {}: a blank before the unit, so that sbatch reads {} MB", option.typed,
+                            option.value, option.stray, option.value),
+                     option.stray);
+    } else if (is_bare && number > 0 && number <= 512 && unit.empty() && option.name == "--mem" &&
+               !script.request.gpus().empty()) {
+      report.replace(
+          {directive.value.end, directive.value.end},
+          format("{}={} is {} MB: a number without a unit counts megabytes", option.typed, number, number),
+          "G");
+    } else if (!is_bare && !slurm::parse_slurm_memory(option.value) && !option.value.empty() &&
+               option.value.find_first_of("<$=[{") == std::string::npos) {
+      ScriptFinding& finding = report.add(
+          directive.value, format("{}={}: no amount of memory that sbatch reads (as in 64G or 32000M)",
+                                  option.typed, printable(option.value)));
+      double fraction = 0;  // that some releases may read
+      if (parse_number(std::string_view(option.value).substr(0, option.value.size() - 1), &fraction))
+        finding.level = Level::time;
+    }
+  }
+}
+
+void find_time_format(const Script& script, Report& report) {
+  const Directive* time = script.request.find("--time");
+  if (time == nullptr || time->option.value.empty()) return;
+  const std::string lower = to_lower(time->option.value);
+  if (lower == "unlimited" || lower == "infinite" || slurm::parse_slurm_limit(lower) ||
+      lower.find_first_of("<$=[{x") != std::string::npos || lower.find("..") != std::string::npos)
+    return;
+  std::string cure;
+  std::uint64_t number = 0;
+  const char unit = lower.back();
+  if (parse_number(std::string_view(lower).substr(0, lower.size() - 1), &number) &&
+      (unit == 'h' || unit == 'd' || unit == 'm'))
+    cure = unit == 'h'   ? format("{}:00:00", number)
+           : unit == 'd' ? format("{}-00:00:00", number)
+                         : format("{}", number);
+  const std::string text = format("{}={}: no time that sbatch reads (as in 90, 1:30:00 or 2-12:00:00)",
+                                  time->option.typed, printable(time->option.value));
+  if (cure.empty()) {
+    report.add(time->value, text);
+  } else {
+    report.replace(time->value, text, cure);
+  }
+}
+
+// Left to be filled in, or replaced by a tool before it is submitted: other rules' business.
+bool is_template(std::string_view value) {
+  return value.empty() || value.find_first_of("<>$={}[]%") != std::string_view::npos || value == "..." ||
+         value == "N" || to_lower(value).find("xxx") != std::string::npos;
+}
+
+void find_bad_count(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const std::string& value = directive.option.value;
+    if (!is_count_option(directive.option.name) || is_template(value)) continue;
+    const std::string_view count = std::string_view(value).substr(value.rfind(':') + 1);
+    std::uint64_t number = 0;
+    if (parse_number(count, &number) && (number > 0 || directive.option.name.starts_with("--gpus"))) continue;
+    report.add(directive.value,
+               format("{}={}: no count that sbatch reads", directive.option.typed, printable(value)));
+  }
+}
+
+void find_bad_mail(const Script& script, Report& report) {
+  const Directive* mail = script.request.find("--mail-type");
+  if (mail == nullptr || is_template(mail->option.value)) return;
+  for (std::string_view each : split(mail->option.value, ',')) {
+    const std::string type = to_lower(trim(each));
+    const bool is_known =
+        is_one_of(type, {"none", "begin", "end", "fail", "requeue", "all", "invalid_depend", "stage_out",
+                         "time_limit", "time_limit_50", "time_limit_80", "time_limit_90", "array_tasks", ""});
+    if (is_known) continue;
+    report.add(
+        mail->value,
+        format("{}={}: no event that sbatch knows (BEGIN, END, FAIL, ALL, ...), and it refuses the script",
+               mail->option.typed, printable(mail->option.value)));
+    return;
+  }
+}
+
+void find_bad_value(const Script& script, Report& report) {
+  find_bad_count(script, report);
+  find_bad_mail(script, report);
+}
+
+// Options whose value is text for people alone.
+bool is_for_people(std::string_view name) {
+  return is_one_of(name, {"--job-name", "--comment", "--mail-user", "--mail-type"});
+}
+
+void find_variable(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const std::string& value = directive.option.value;
+    const std::size_t dollar = value.find('$');
+    const bool has_variable =
+        dollar != std::string::npos && dollar + 1 < value.size() &&
+        (value[dollar + 1] == '{' || value[dollar + 1] == '_' || value[dollar + 1] == '(' ||
+         std::isalpha(static_cast<unsigned char>(value[dollar + 1])) != 0);
+    const bool is_path = is_one_of(directive.option.name, {"--output", "--error", "--chdir"});
+    const bool has_tilde = is_path && value.starts_with("~/");
+    if (directive.option.name == "--export" || directive.option.name == "--wrap" ||
+        (!has_variable && !has_tilde))
+      continue;
+    ScriptFinding& finding = report.add(
+        directive.value, format("{}={}: sbatch replaces no {} in these lines, so that it stands for itself",
+                                directive.option.typed, printable(value), has_tilde ? "~" : "variables"));
+    if (is_for_people(directive.option.name)) finding.level = Level::advice;
+    if (is_path) finding.fix = format("sbatch {}={} {}", directive.option.name, value, script.source->name());
+  }
+}
+
+bool is_gpu_script(const Script& script) {
+  const Directive* partition = script.request.find("--partition");
+  return (partition != nullptr && to_lower(partition->option.value).find("gpu") != std::string::npos) ||
+         script.mentions("cuda") || script.mentions("nvidia-smi") || script.mentions("nccl") ||
+         script.mentions("torchrun");
+}
+
+void find_zero_gpus(const Script& script, Report& report) {
+  for (const GpuRequest& request : script.request.gpus()) {
+    if (request.count != "0" || (request.type.empty() && !is_gpu_script(script))) continue;
+    report.add(request.directive->value, format("{}={} asks for no GPU", request.directive->option.typed,
+                                                printable(request.directive->option.value)));
+  }
+}
+
+void find_not_a_directive(const Script& script, Report& report) {
+  for (const bash::Comment& comment : script.tree.comments) {
+    if (comment.span.begin >= script.first_command) break;
+    const std::string_view text = script.at(comment.span);
+    const std::size_t end = std::min(
+        text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 1), text.size());
+    const std::string_view word = text.substr(1, end - 1);
+    if (word == "SBATCH" || word.size() < 5 || word.size() > 7 || text.substr(end).find(" -") != 0) continue;
+    constexpr std::array<std::string_view, 1> kWord = {"sbatch"};
+    if (closest(word, kWord).empty()) continue;
+    report.replace({comment.span.begin + 1, comment.span.begin + end},
+                   format("#{} is a comment for sbatch, and its options are not read", word), "SBATCH");
+  }
+}
+
+// Dashes that a word processor makes of "--".
+constexpr std::string_view kDashes[] = {"\u2013", "\u2014", "\u2212"};
+
+void find_long_dash(const Script& script, Report& report) {
+  for (const bash::Comment& comment : script.tree.comments) {
+    const std::string_view text = script.at(comment.span);
+    if (comment.span.begin >= script.first_command) break;
+    if (!text.starts_with("#SBATCH")) continue;
+    const std::size_t begin = text.find_first_not_of(" \t", 7);
+    if (begin == std::string_view::npos) continue;
+    std::size_t end = begin;
+    bool has_long = false;
+    for (bool is_dash = true; is_dash;) {
+      is_dash = end < text.size() && text[end] == '-';
+      if (is_dash) ++end;
+      for (std::string_view dash : kDashes) {
+        if (!text.substr(end).starts_with(dash)) continue;
+        end += dash.size();
+        has_long = is_dash = true;
+      }
+    }
+    if (!has_long) continue;
+    const bool is_letter = end + 1 >= text.size() || text[end + 1] == ' ';
+    report.replace({comment.span.begin + begin, comment.span.begin + end},
+                   "a long dash, as a word processor makes it of --: sbatch takes this for no option",
+                   is_letter ? "-" : "--");
+  }
+}
+
+void find_twice(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const Directive* last = script.request.find(directive.option.name);
+    if (last == &directive || last->option.value == directive.option.value) continue;
+    report.add(directive.span, format("{} stands there twice; the one of line {} counts",
+                                      directive.option.typed, last->option.line));
+  }
+}
+
+void find_no_time(const Script& script, Report& report) {
+  const auto& all = script.request.directives;
+  if (all.empty() || script.request.find("--time") != nullptr || !script.request.late.empty()) return;
+  // A misspelt one may be it.
+  const bool has_unknown = std::any_of(all.begin(), all.end(), [](const Directive& each) {
+    return each.option.typed.starts_with("--") &&
+           slurm::look_up_option(each.option.typed) == slurm::OptionName::unknown;
+  });
+  if (has_unknown) return;
+  const job::Site* site = report.place().site;
+  const Directive* partition = script.request.find("--partition");
+  if (site != nullptr && partition != nullptr) {
+    const auto known = site->partitions.find(partition->option.value);
+    if (known != site->partitions.end() && known->second.default_time) return;  // site-limit tells which
+  }
+  report
+      .add(all.front().span,
+           "no --time: the partition's default counts, which ends the job early or lets it wait longer than "
+           "it has to")
+      .fix = "#SBATCH --time=1:00:00";
+}
+
+constexpr Rule kRules[] = {
+    {"no-interpreter", Level::job, "sbatch takes only scripts that begin with #! and an interpreter",
+     "#SBATCH --time=1\necho a\n", "#!/bin/bash\n#SBATCH --time=1\necho a\n",
+     "sbatch: \"This does not look like a batch script\"", find_no_interpreter},
+    {"late-directive", Level::job,
+     "sbatch reads options down to the first command; what stands behind it is a comment",
+     "#!/bin/bash\nmodule load cuda\n#SBATCH --gres=gpu:1\n./a\n",
+     "#!/bin/bash\n#SBATCH --gres=gpu:1\nmodule load cuda\n./a\n",
+     "sbatch(1): \"once the first non-comment non-whitespace line has been reached\"", find_late_directive},
+    {"misspelt-option", Level::job, "sbatch refuses a script with an option that it does not know",
+     "#!/bin/bash\n#SBATCH --ntaks-per-node=4\n", "#!/bin/bash\n#SBATCH --ntasks-per-node=4\n",
+     "users' notes; sbatch: \"unrecognized option\"", find_misspelt_option},
+    {"ambiguous-option", Level::job,
+     "the beginning of an option's name is enough only when it is the beginning of one",
+     "#!/bin/bash\n#SBATCH --gpu=1\n", "#!/bin/bash\n#SBATCH --gpus=1\n",
+     "sbatch: \"option '--gpu=1' is ambiguous\"", find_ambiguous_option},
+    {"blank-at-equals", Level::job, "with a blank beside = sbatch reads no value, or '=' for one",
+     "#!/bin/bash\n#SBATCH --time = 1:00:00\n", "#!/bin/bash\n#SBATCH --time=1:00:00\n",
+     "sbatch: \"Invalid --time specification\"", find_blank_at_equals},
+    {"memory-unit", Level::job, "memory without a unit is megabytes, and a unit behind a blank is not read",
+     "#!/bin/bash\n#SBATCH --mem=16 GB\n", "#!/bin/bash\n#SBATCH --mem=16GB\n", "sbatch(1), --mem",
+     find_memory_unit},
+    {"time-format", Level::job, "sbatch refuses a time that it cannot read",
+     "#!/bin/bash\n#SBATCH --time=24h\n", "#!/bin/bash\n#SBATCH --time=24:00:00\n",
+     "sbatch: \"Invalid --time specification\"", find_time_format},
+    {"option-value", Level::job, "sbatch refuses a count or an event that it cannot read",
+     "#!/bin/bash\n#SBATCH --mail-type=START\n", "#!/bin/bash\n#SBATCH --mail-type=BEGIN\n",
+     "students' scripts; sbatch: \"Invalid --mail-type specification\"", find_bad_value},
+    {"variable-in-directive", Level::job,
+     "sbatch is no shell: $NAME and ~ in an #SBATCH line stand for themselves",
+     "#!/bin/bash\n#SBATCH --output=$HOME/%j.out\n", "#!/bin/bash\n#SBATCH --output=%j.out\n",
+     "sbatch(1), filename pattern", find_variable},
+    {"zero-gpus", Level::job, "a count of 0 asks for none, and the program finds no device",
+     "#!/bin/bash\n#SBATCH --gres=gpu:v100:0\n", "#!/bin/bash\n#SBATCH --gres=gpu:v100:1\n",
+     "sbatch(1), --gres", find_zero_gpus},
+    {"not-a-directive", Level::job, "a misspelt #SBATCH is a comment",
+     "#!/bin/bash\n#SBACTH --time=1:00:00\n", "#!/bin/bash\n#SBATCH --time=1:00:00\n", "sbatch(1)",
+     find_not_a_directive},
+    {"long-dash", Level::job, "text copied from a document has dashes that begin no option",
+     "#!/bin/bash\n#SBATCH \u2013-time=1:00:00\n", "#!/bin/bash\n#SBATCH --time=1:00:00\n",
+     "students' scripts", find_long_dash},
+    {"given-twice", Level::advice, "of two options with one name the last counts",
+     "#!/bin/bash\n#SBATCH --mem=4G\n#SBATCH --mem=8G\n", "#!/bin/bash\n#SBATCH --mem=8G\n", "sbatch(1)",
+     find_twice},
+    {"no-time", Level::advice,
+     "without --time the partition's default counts, and the job cannot be fitted into gaps",
+     "#!/bin/bash\n#SBATCH --mem=4G\n", "#!/bin/bash\n#SBATCH --mem=4G\n#SBATCH --time=1:00:00\n",
+     "sbatch(1), --time", find_no_time},
+};
+
+}  // namespace
+
+std::span<const Rule> header_rules() { return kRules; }
+
+}  // namespace stoker::explain

@@ -1,0 +1,171 @@
+// Rules over what a script puts on the scheduler, on the nodes and on the network.
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "explain/script/rule.h"
+
+namespace stoker::explain {
+namespace {
+
+constexpr std::uint64_t kManyTasks = 100;
+constexpr std::uint64_t kManyProcesses = 100;
+constexpr std::chrono::minutes kShort{5};
+
+void find_no_cap(const Script& script, Report& report) {
+  const Directive* array = script.request.find("--array");
+  const std::uint64_t tasks = script.request.array_tasks();
+  if (array == nullptr || tasks < kManyTasks || array->option.value.find('%') != std::string::npos) return;
+  report.replace({array->value.end, array->value.end},
+                 format("{} tasks with no limit on how many run at once", tasks), "%20");
+}
+
+void find_flood(const Script& script, Report& report) {
+  const auto time = script.request.time();
+  const std::uint64_t tasks = script.request.array_tasks();
+  if (tasks >= kManyTasks && time && *time <= kShort) {
+    report
+        .add(script.request.find("--array")->value,
+             format("{} jobs of {} at most: starting each takes Slurm longer than that is worth", tasks,
+                    duration_text(*time)))
+        .fix = "several tasks for each job: a loop over a part of the list, and --array with fewer";
+  }
+  for (const Call& call : script.calls) {
+    if (call.program != "sbatch" || call.context.loops == 0 || call.context.repeats < 20) continue;
+    report
+        .add(call.span,
+             format("{} submissions from a loop: one array is one submission", call.context.repeats))
+        .fix = format("sbatch --array=1-{}%20 …", call.context.repeats);
+  }
+}
+
+void find_many_processes(const Script& script, Report& report) {
+  const bool waits_inside = std::any_of(script.calls.begin(), script.calls.end(), [](const Call& call) {
+    return call.program == "wait" && call.context.loops > 0;
+  });
+  if (waits_inside) return;
+  for (const Call& call : script.calls) {
+    if (!call.context.is_background || call.context.repeats < kManyProcesses || call.context.launcher)
+      continue;
+    report
+        .add(call.span,
+             format("{} processes at once: they take each other's memory and cores", call.context.repeats))
+        .fix = "xargs -P \"$SLURM_CPUS_ON_NODE\" …    (or an array)";
+    return;
+  }
+}
+
+void find_ssh_loop(const Script& script, Report& report) {
+  if (script.request.directives.empty()) return;
+  for (const Call& call : script.calls) {
+    const bool is_loop = call.program == "ssh" && call.context.loops > 0 && !call.context.is_substituted;
+    if (!is_loop) continue;
+    report
+        .add(call.span,
+             "processes started by ssh are outside Slurm's control: no limits, no accounting, and they may "
+             "outlive the job")
+        .fix = "srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 …";
+    return;
+  }
+}
+
+struct DebugSetting {
+  std::string_view name;
+  std::string_view value;
+  Level level;
+  std::string_view why;
+};
+
+constexpr DebugSetting kDebug[] = {
+    {"NCCL_DEBUG", "INFO", Level::advice, "lines of every rank fill the log; WARN tells what goes wrong"},
+    {"NCCL_DEBUG", "TRACE", Level::time,
+     "lines of every collective fill the log; WARN tells what goes wrong"},
+    {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", Level::time,
+     "every collective is checked across ranks, which slows each step"},
+    {"CUDA_LAUNCH_BLOCKING", "1", Level::time, "the CPU waits for every kernel, which slows each step"},
+};
+
+void find_debug(const Script& script, Report& report) {
+  for (const Setting& setting : script.settings) {
+    for (const DebugSetting& debug : kDebug) {
+      if (setting.name != debug.name || setting.value != debug.value) continue;
+      ScriptFinding& finding = report.add(setting.assignment->span,
+                                          format("{}={} is left on: {}", debug.name, debug.value, debug.why));
+      finding.level = debug.level;
+      finding.fix = debug.name == "NCCL_DEBUG" ? "export NCCL_DEBUG=WARN" : format("unset {}", debug.name);
+      if (debug.name == "NCCL_DEBUG")
+        finding.edits = {{setting.assignment->value.span.begin, setting.assignment->value.span.end, "WARN"}};
+    }
+  }
+}
+
+bool is_url(const std::string& word) {
+  const bool is_one = word.find("http://") != std::string::npos ||
+                      word.find("https://") != std::string::npos || word.starts_with("git@");
+  return is_one && word.find("localhost") == std::string::npos && word.find("127.0.0.1") == std::string::npos;
+}
+
+// What of the command needs the internet; "" when it does not, or when that cannot be told.
+std::string network_use(const Call& call) {
+  const bool installs = std::find(call.words.begin(), call.words.end(), "install") != call.words.end();
+  const bool is_pip = call.program == "pip" || call.program == "pip3" ||
+                      (is_python(call.program) && call.option("-m") == "pip");
+  if (is_pip && installs && !call.has("--no-index") && !call.has("--find-links") && !call.has("-e"))
+    return "pip install";
+  const bool fetches = call.program == "wget" || call.program == "curl" || call.program == "git";
+  if (fetches && std::any_of(call.words.begin(), call.words.end(), is_url)) return call.program;
+  if (call.program == "conda" && !call.words.empty() &&
+      (call.words[0] == "install" || call.words[0] == "create") && !call.has("--offline"))
+    return "conda " + call.words[0];
+  return "";
+}
+
+void find_network(const Script& script, Report& report) {
+  const job::Site* site = report.place().site;
+  if (site == nullptr || site->has_internet.value_or(true)) return;
+  for (const Call& call : script.calls) {
+    const std::string use = network_use(call);
+    if (use.empty() || call.context.is_condition) continue;
+    const std::string text = format("{}: the compute nodes of {} do not reach the internet", use, site->name);
+    if (use != "pip install") {
+      report.add(call.span, text).fix = format("{} …    (on a login node, before the job)", use);
+      continue;
+    }
+    const auto install = std::find_if(call.typed.begin(), call.typed.end(), [&](const bash::Word* word) {
+      return script.at(word->span) == "install";
+    });
+    if (install == call.typed.end()) continue;
+    report.replace({(*install)->span.end, (*install)->span.end}, text, " --no-index").level = Level::time;
+  }
+}
+
+constexpr Rule kRules[] = {
+    {"no-cap", Level::advice,
+     "a large array without %K takes all that you may have, and your other jobs wait",
+     "#!/bin/bash\n#SBATCH --array=1-1000\n", "#!/bin/bash\n#SBATCH --array=1-1000%20\n",
+     "sbatch(1), --array", find_no_cap},
+    {"flood", Level::time, "thousands of small jobs hold up the scheduler for everybody",
+     "#!/bin/bash\nfor i in {1..500}; do\n  sbatch job.sh $i\ndone\n",
+     "#!/bin/bash\nsbatch --array=1-500%20 job.sh\n",
+     "sbatch(1), performance: \"Do not run ... sbatch ... from loops\"", find_flood},
+    {"many-processes", Level::time,
+     "hundreds of processes at once on one node run slower than a few at a time",
+     "#!/bin/bash\nfor i in {1..1000}; do\n  ./a $i &\ndone\nwait\n",
+     "#!/bin/bash\nseq 1000 | xargs -P 8 -n 1 ./a\n", "sites' guides", find_many_processes},
+    {"ssh-loop", Level::time, "srun starts on all nodes at once, and ends with the job",
+     "#!/bin/bash\n#SBATCH -N 2\nfor h in $(scontrol show hostnames); do\n  ssh $h ./a\ndone\n",
+     "#!/bin/bash\n#SBATCH -N 2\nsrun ./a\n", "sites' guides", find_ssh_loop},
+    {"debug-left-on", Level::advice,
+     "settings for the search of mistakes cost time and fill logs when all is well",
+     "#!/bin/bash\nexport NCCL_DEBUG=INFO\n", "#!/bin/bash\nexport NCCL_DEBUG=WARN\n",
+     "an HPC manual's example", find_debug},
+    {"no-network", Level::job,
+     "where compute nodes do not reach the internet, downloads fail after minutes of trying", "", "",
+     "sites' guides", find_network},
+};
+
+}  // namespace
+
+std::span<const Rule> load_rules() { return kRules; }
+
+}  // namespace stoker::explain

@@ -1,0 +1,138 @@
+// Rules over the logs that --output and --error name.
+#include <algorithm>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "explain/script/rule.h"
+#include "slurm/script/own_script.h"
+
+namespace stoker::explain {
+namespace {
+
+bool is_log(const Directive& directive) {
+  return directive.option.name == "--output" || directive.option.name == "--error";
+}
+
+// The folder in which Slurm resolves a relative log.
+Path base_folder(const Script& script, const Report& report) {
+  const Directive* chdir = script.request.find("--chdir");
+  return chdir == nullptr ? report.place().directory : report.place().directory / chdir->option.value;
+}
+
+void find_log_folder(const Script& script, Report& report) {
+  std::set<std::string> told;
+  for (const Directive& directive : script.request.directives) {
+    if (!is_log(directive) || script.request.find(directive.option.name) != &directive) continue;
+    const std::string folder = slurm::folder_of_pattern(directive.option.value);
+    if (folder.empty() || folder.find_first_of("<>$~{}[]") != std::string::npos || told.contains(folder))
+      continue;
+    const Path path = base_folder(script, report) / folder;
+    if (folder_exists(path)) continue;
+    // Elsewhere than on its cluster nothing can be said about a path from the root, unless its parent is
+    // here.
+    const bool can_tell = Path(folder).is_relative() || folder_exists(path.parent_path());
+    if (!can_tell || !folder_exists(base_folder(script, report))) continue;
+    told.insert(folder);
+    ScriptFinding& finding = report.add(
+        directive.value, format("log folder {} does not exist: the job would end at once and leave no word",
+                                printable(folder)));
+    finding.fix = format("mkdir -p {}", shell_quote(path.lexically_normal().string()));
+    if (Path(folder).is_relative()) finding.fix = format("mkdir -p {}", shell_quote(folder));
+    finding.folder = path.lexically_normal();
+  }
+}
+
+// "outjobfile-J.out": a letter for which Slurm would put the job's number, if a % stood before it.
+std::size_t bare_letter(std::string_view name) {
+  if (name.find('%') != std::string_view::npos) return std::string_view::npos;
+  for (std::size_t i = 1; i < name.size(); ++i) {
+    const bool is_letter = name[i] == 'j' || name[i] == 'J';
+    const bool is_apart = std::string_view("-_.").find(name[i - 1]) != std::string_view::npos &&
+                          (i + 1 == name.size() || name[i + 1] == '.');
+    if (is_letter && is_apart) return i;
+  }
+  return std::string_view::npos;
+}
+
+void find_percent(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    if (!is_log(directive)) continue;
+    const std::string& value = directive.option.value;
+    const std::size_t name = value.rfind('/') == std::string::npos ? 0 : value.rfind('/') + 1;
+    const std::size_t letter = bare_letter(std::string_view(value).substr(name));
+    if (letter == std::string_view::npos || script.at(directive.value) != value) continue;
+    const std::size_t at = directive.value.begin + name + letter;
+    report.replace(
+        {at, at},
+        format("{}: a % is missing before {}, so that every job writes over the log of the one before",
+               printable(value), value[name + letter]),
+        "%");
+  }
+}
+
+void find_array_letters(const Script& script, Report& report) {
+  if (script.request.find("--array") != nullptr || script.mentions("SLURM_ARRAY_")) return;
+  for (const Directive& directive : script.request.directives) {
+    const std::string& value = directive.option.value;
+    if (!is_log(directive) ||
+        (value.find("%A") == std::string::npos && value.find("%a") == std::string::npos))
+      continue;
+    report
+        .add(directive.value, format("{}: %A and %a are numbers of an array, which this job is not: every "
+                                     "job gets 4294967294, and one log",
+                                     printable(value)))
+        .fix = "%j";
+  }
+}
+
+void find_one_log(const Script& script, Report& report) {
+  if (script.request.array_tasks() < 2) return;
+  for (const char* name : {"--output", "--error"}) {
+    const Directive* log = script.request.find(name);
+    if (log == nullptr) continue;
+    const std::string& value = log->option.value;
+    const auto has = [&](const char* letters) { return value.find(letters) != std::string::npos; };
+    if (has("%a") || has("%j") || has("%J") || value == "/dev/null") continue;
+    report
+        .add(log->value, format("{}: all {} tasks of the array write into one log", printable(value),
+                                script.request.array_tasks()))
+        .fix = format("{}=%x-%A_%a.out", name);
+  }
+}
+
+void find_log_on_node(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const std::string& value = directive.option.value;
+    if (!is_log(directive) || (!value.starts_with("/tmp/") && !value.starts_with("/dev/shm/"))) continue;
+    report.add(directive.value, format("{}: the log stays on the node's own disk, where you may not find it",
+                                       printable(value)));
+  }
+}
+
+constexpr Rule kRules[] = {
+    {"log-folder", Level::job, "a job whose log cannot be opened ends at once and leaves no word",
+     "#!/bin/bash\n#SBATCH -o logs/%x-%j.out\n", "#!/bin/bash\n#SBATCH -o %x-%j.out\n",
+     "an HPC manual's example; snakemake-executor-plugin-slurm #67", find_log_folder},
+    {"log-without-percent", Level::job,
+     "without a number in its name each job's log writes over the last one's",
+     "#!/bin/bash\n#SBATCH --output=outjobfile-J.out\n", "#!/bin/bash\n#SBATCH --output=outjobfile-%J.out\n",
+     "users' notes", find_percent},
+    {"array-letters", Level::time, "%A and %a mean nothing outside an array",
+     "#!/bin/bash\n#SBATCH --output=%A_%a.out\n",
+     "#!/bin/bash\n#SBATCH --array=1-4\n#SBATCH --output=%A_%a.out\n", "sbatch(1), filename pattern",
+     find_array_letters},
+    {"one-log-for-array", Level::time, "all tasks of an array write over each other's words",
+     "#!/bin/bash\n#SBATCH --array=1-4\n#SBATCH --output=a.out\n",
+     "#!/bin/bash\n#SBATCH --array=1-4\n#SBATCH --output=%A_%a.out\n", "sbatch(1), filename pattern",
+     find_one_log},
+    {"log-on-node", Level::time, "/tmp of the node is not /tmp where you look",
+     "#!/bin/bash\n#SBATCH --output=/tmp/%j.out\n", "#!/bin/bash\n#SBATCH --output=%j.out\n", "sites' guides",
+     find_log_on_node},
+};
+
+}  // namespace
+
+std::span<const Rule> log_rules() { return kRules; }
+
+}  // namespace stoker::explain

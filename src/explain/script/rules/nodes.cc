@@ -1,0 +1,245 @@
+// Rules over jobs of several nodes: what runs on the first one only, and how the ranks find each other.
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "explain/script/rule.h"
+
+namespace stoker::explain {
+namespace {
+
+// A launcher's options that name fewer nodes than the job has.
+bool runs_on_one_node(const Call& launcher) {
+  const auto is_one = [&](std::string_view name) { return launcher.option(name) == "1"; };
+  return is_one("--nodes") || is_one("-N") || launcher.has("-N1") || is_one("--ntasks") || is_one("-n") ||
+         launcher.has("-n1");
+}
+
+bool reaches_all_nodes(const Script& script, const Call& call) {
+  const Call* launcher = script.launcher_of(call);
+  return launcher != nullptr && !runs_on_one_node(*launcher);
+}
+
+// Where the command puts files; "" when it puts none, or where it cannot be told.
+std::string destination(const Call& call) {
+  const auto last = [&] { return call.words.empty() ? std::string() : call.words.back(); };
+  if (call.program == "tar") {
+    const bool extracts = !call.words.empty() && (call.has("-x") || call.has("--extract") ||
+                                                  (call.words[0].find('x') != std::string::npos &&
+                                                   !call.words[0].starts_with("--") &&
+                                                   call.words[0].find('/') == std::string::npos));
+    if (!extracts) return "";
+    const auto folder = call.option("-C");
+    return folder ? *folder : call.option("--directory").value_or(call.directory);
+  }
+  if (call.program == "unzip") return call.option("-d").value_or(call.directory);
+  if (call.program == "cp" || call.program == "rsync") {
+    for (const std::string& word : call.words) {
+      if (word.starts_with("$SLURM_TMPDIR") || is_local_path(word))
+        return word == last() || call.program == "rsync" ? word : "";
+    }
+    return call.words.size() >= 2 && last() == "." ? call.directory : "";
+  }
+  if (call.program == "virtualenv") return last();
+  if (is_python(call.program) && (call.option("-m") == "venv" || call.option("-m") == "virtualenv"))
+    return last();
+  return "";
+}
+
+// The virtual environment that is active for this command, by the last "source .../bin/activate" before it.
+std::string active_environment(const Script& script, const Call& call) {
+  std::string active;
+  for (const Call& other : script.calls) {
+    if (&other == &call) break;
+    const bool sources = other.program == "source" || other.program == ".";
+    if (sources && !other.words.empty() && other.words[0].ends_with("/bin/activate") &&
+        !other.context.launcher)
+      active = other.words[0];
+  }
+  return active;
+}
+
+bool is_pip_install(const Call& call) {
+  const auto word = std::find(call.words.begin(), call.words.end(), "install");
+  if (word == call.words.end()) return false;
+  return call.program == "pip" || call.program == "pip3" ||
+         (is_python(call.program) && call.option("-m") == "pip");
+}
+
+// Work that starts later on more nodes than the first.
+bool is_used_on_all(const Script& script, const Call& call) {
+  bool is_later = false;
+  for (const Call& other : script.calls) {
+    if (is_later && is_launcher(other.program) && !runs_on_one_node(other)) return true;
+    is_later = is_later || &other == &call;
+  }
+  return false;
+}
+
+void find_first_node_only(const Script& script, Report& report) {
+  if (script.request.nodes() < 2) return;
+  for (const Call& call : script.calls) {
+    const Context& context = call.context;
+    if (context.launcher || context.is_remote || context.is_substituted || context.loops > 0) continue;
+    const std::string where = is_pip_install(call) ? active_environment(script, call) : destination(call);
+    if (where.empty() || !is_local_path(where) || !is_used_on_all(script, call)) continue;
+    const std::string what = is_pip_install(call) ? "pip install" : call.program;
+    report.replace(
+        {call.span.begin, call.span.begin},
+        format("{} runs on the first node only; the other {} has nothing in {}", what,
+               script.request.nodes() == 2 ? std::string("one") : format("{}", script.request.nodes() - 1),
+               printable(where)),
+        "srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 ");
+  }
+}
+
+bool starts_itself_again(const Script& script) {
+  return std::any_of(script.calls.begin(), script.calls.end(), [](const Call& call) {
+    return is_launcher(call.program) &&
+           std::any_of(call.words.begin(), call.words.end(), [](const std::string& word) {
+             return word == "$0" || word.find("BASH_SOURCE") != std::string::npos;
+           });
+  });
+}
+
+bool is_torchrun(const Call& call) {
+  return call.program == "torchrun" ||
+         (is_python(call.program) && call.option("-m").value_or("").starts_with("torch.distributed."));
+}
+
+std::string nodes_option(const Call& call) { return call.option("--nnodes").value_or("1"); }
+
+void find_agent_on_first_node(const Script& script, Report& report) {
+  if (script.request.nodes() < 2 || starts_itself_again(script)) return;
+  for (const Call& call : script.calls) {
+    const std::string nodes = nodes_option(call);
+    const Context& context = call.context;
+    if (!is_torchrun(call) || context.launcher || context.is_remote || context.loops > 0 ||
+        !context.function.empty() || context.is_substituted || nodes == "1" || nodes.starts_with("1:"))
+      continue;
+    report.replace({call.span.begin, call.span.begin},
+                   format("{} starts on the first node only, and waits for {} nodes until it gives up",
+                          call.program, script.request.nodes()),
+                   "srun --ntasks-per-node=1 --kill-on-bad-exit=1 ");
+  }
+}
+
+bool is_this_host(std::string_view address) {
+  const std::string_view host = address.substr(0, address.find(':'));
+  return host == "localhost" || host == "127.0.0.1" || host == "0.0.0.0";
+}
+
+bool has_wide_launch(const Script& script) {
+  return std::any_of(script.calls.begin(), script.calls.end(),
+                     [](const Call& call) { return is_launcher(call.program) && !runs_on_one_node(call); });
+}
+
+constexpr std::string_view kFirstHost = "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)";
+
+void find_master_address(const Script& script, Report& report) {
+  if (script.request.nodes() < 2 || !has_wide_launch(script)) return;
+  for (const Setting& setting : script.settings) {
+    if (setting.name != "MASTER_ADDR") continue;
+    const bool is_list = setting.value == "$SLURM_NODELIST" || setting.value == "$SLURM_JOB_NODELIST";
+    const bool is_each_own =
+        setting.context.launcher.has_value() &&
+        (setting.value == "$(hostname)" || setting.value == "$HOSTNAME" || setting.value == "`hostname`");
+    if (!is_this_host(setting.value) && !is_list && !is_each_own) continue;
+    report.replace(
+        setting.assignment->value.span,
+        is_list ? format("MASTER_ADDR is the list of all {} nodes, not one of them", script.request.nodes())
+                : format("MASTER_ADDR is another machine on each of the {} nodes, so that they never meet",
+                         script.request.nodes()),
+        is_each_own ? "$SLURM_LAUNCH_NODE_IPADDR" : std::string(kFirstHost));
+  }
+  for (const Call& call : script.calls) {
+    if (!is_torchrun(call) || !reaches_all_nodes(script, call) || nodes_option(call) == "1" ||
+        call.has("--standalone"))
+      continue;
+    for (const char* name : {"--rdzv_endpoint", "--rdzv-endpoint", "--master_addr", "--master-addr"}) {
+      const auto value = call.option(name);
+      if (value && is_this_host(*value))
+        report
+            .add(call.span, format("{}={}: another machine on each of the {} nodes, so that they never meet",
+                                   name, printable(*value), script.request.nodes()))
+            .fix = format("{}=\"{}\"", name, kFirstHost);
+    }
+  }
+}
+
+// The port as a number that stands in the script.
+bool is_plain_port(std::string_view value) {
+  std::uint64_t port = 0;
+  return parse_number(value, &port) && port > 0 && port < 65536;
+}
+
+void find_fixed_port(const Script& script, Report& report) {
+  if (script.request.has_whole_nodes()) return;
+  const bool is_array = script.request.array_tasks() > 1;
+  constexpr std::string_view kPort = "$((10000 + SLURM_JOB_ID % 20000))";
+  for (const Setting& setting : script.settings) {
+    if (setting.name != "MASTER_PORT" || !is_plain_port(setting.value) || setting.context.loops > 0) continue;
+    report
+        .replace(
+            setting.assignment->value.span,
+            is_array
+                ? format("port {} is that of all {} tasks of the array: of two on one node the second fails",
+                         setting.value, script.request.array_tasks())
+                : format("port {} is fixed: of two jobs on one node the second fails", setting.value),
+            std::string(kPort))
+        .level = is_array ? Level::job : Level::time;
+  }
+  for (const Call& call : script.calls) {
+    for (const char* name : {"--master_port", "--master-port"}) {
+      const auto value = is_agent(call) ? call.option(name) : std::nullopt;
+      if (!value || !is_plain_port(*value)) continue;
+      // Through a variable it was told above.
+      const auto typed = std::find_if(call.typed.begin(), call.typed.end(), [&](const bash::Word* word) {
+        return script.at(word->span).find(*value) != std::string_view::npos;
+      });
+      if (typed == call.typed.end()) continue;
+      const std::size_t at = (*typed)->span.begin + script.at((*typed)->span).find(*value);
+      report
+          .replace(
+              {at, at + value->size()},
+              is_array
+                  ? format(
+                        "port {} is that of all {} tasks of the array: of two on one node the second fails",
+                        *value, script.request.array_tasks())
+                  : format("port {} is fixed: of two jobs on one node the second fails", *value),
+              std::string(kPort))
+          .level = is_array ? Level::job : Level::time;
+    }
+  }
+}
+
+constexpr Rule kRules[] = {
+    {"first-node-only", Level::job,
+     "a batch script runs on the job's first node; only srun reaches the others",
+     "#!/bin/bash\n#SBATCH --nodes=2\ntar xf data.tar -C $SLURM_TMPDIR\nsrun python train.py $SLURM_TMPDIR\n",
+     "#!/bin/bash\n#SBATCH --nodes=2\nsrun --ntasks=$SLURM_NNODES --ntasks-per-node=1 tar xf data.tar -C "
+     "$SLURM_TMPDIR\nsrun python train.py $SLURM_TMPDIR\n",
+     "courses' exercises", find_first_node_only},
+    {"agent-on-first-node", Level::job,
+     "torchrun starts the ranks of one node; each node needs one of its own",
+     "#!/bin/bash\n#SBATCH --nodes=2\ntorchrun --nnodes=2 --nproc_per_node=4 train.py\n",
+     "#!/bin/bash\n#SBATCH --nodes=2\nsrun --ntasks-per-node=1 torchrun --nnodes=2 --nproc_per_node=4 "
+     "train.py\n",
+     "pytorch forums: \"torchrun hangs on 2 nodes\"", find_agent_on_first_node},
+    {"master-address", Level::job, "every rank has to be told the same machine to meet on",
+     "#!/bin/bash\n#SBATCH --nodes=2\nexport MASTER_ADDR=localhost\nsrun python train.py\n",
+     "#!/bin/bash\n#SBATCH --nodes=2\nexport MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | "
+     "head -n 1)\nsrun python train.py\n",
+     "mlc-ai/pith-train PR #91", find_master_address},
+    {"fixed-port", Level::time, "on a node with several jobs a fixed port is taken sooner or later",
+     "#!/bin/bash\n#SBATCH --gres=gpu:1\nexport MASTER_PORT=29500\nsrun python train.py\n",
+     "#!/bin/bash\n#SBATCH --gres=gpu:1\nexport MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))\nsrun python "
+     "train.py\n",
+     "TorchDR #249, gpt-neox #768, pytorch #73320", find_fixed_port},
+};
+
+}  // namespace
+
+std::span<const Rule> node_rules() { return kRules; }
+
+}  // namespace stoker::explain

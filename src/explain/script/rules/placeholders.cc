@@ -1,0 +1,173 @@
+// What a guide's author left for the reader to fill in, and the reader did not.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+#include "explain/bash/parser.h"
+#include "explain/script/rule.h"
+
+namespace stoker::explain {
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
+
+// "<username>", "<your account>": a name in angle brackets.
+std::optional<std::string> angle_name(std::string_view text) {
+  const std::size_t open = text.find('<');
+  const std::size_t close = text.find('>', open);
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open + 2 ||
+      !is_letter(text[open + 1]))
+    return std::nullopt;
+  return std::string(text.substr(open, close - open + 1));
+}
+
+// "xxx", "xxxx" as a part of a name, as in def-xxxx and xxx_usr_prod.
+std::optional<std::string> crosses(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if ((text[i] != 'x' && text[i] != 'X') || (i > 0 && is_word(text[i - 1]))) continue;
+    std::size_t end = i;
+    while (end < text.size() && text[end] == text[i]) ++end;
+    if (end - i >= 3 && (end == text.size() || !is_word(text[end])))
+      return std::string(text.substr(i, end - i));
+  }
+  return std::nullopt;
+}
+
+// "your_account", "YOUR-PROJECT", "path/to/data".
+std::optional<std::string> yours(std::string_view text) {
+  const std::string lower = to_lower(text);
+  if (lower.find("://") != std::string::npos) return std::nullopt;  // an address may be called anything
+  for (std::string_view word :
+       {"your_", "your-", "yourname", "youraccount", "path/to/", "someuser", "someprof"}) {
+    const std::size_t at = lower.find(word);
+    if (at == std::string::npos || (at > 0 && is_word(lower[at - 1]))) continue;
+    std::size_t end = at;
+    while (end < text.size() &&
+           (is_word(text[end]) || text[end] == '_' || text[end] == '-' || text[end] == '/'))
+      ++end;
+    return std::string(text.substr(at, end - at));
+  }
+  return std::nullopt;
+}
+
+// "gpu:kepler:N": a letter where a count should be.
+bool has_letter_count(const Script& script, const Directive& directive) {
+  const auto gpus = script.request.gpus();
+  return std::any_of(gpus.begin(), gpus.end(), [&](const GpuRequest& request) {
+    const std::string& count =
+        request.count == "1" && directive.option.name == "--gres" ? request.type : request.count;
+    return request.directive == &directive && (count == "N" || count == "n" || count == "X" || count == "x");
+  });
+}
+
+bool is_for_people(std::string_view name) {
+  return name == "--job-name" || name == "--comment" || name == "--mail-user" || name == "--mail-type";
+}
+
+void find_in_directives(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const std::string& value = directive.option.value;
+    std::optional<std::string> found = placeholder_in(value);
+    if (!found && has_letter_count(script, directive)) found = value;
+    if (!found) continue;
+    ScriptFinding& finding = report.add(directive.value, format("{}: '{}' is left to be filled in",
+                                                                directive.option.typed, printable(*found)));
+    if (is_for_people(directive.option.name)) finding.level = Level::advice;
+  }
+}
+
+// "#SBATCH ...", which sbatch passes over.
+void find_dots(const Script& script, Report& report) {
+  for (const bash::Comment& comment : script.tree.comments) {
+    const std::string_view text = script.at(comment.span);
+    if (comment.span.begin >= script.first_command || !text.starts_with("#SBATCH") ||
+        trim(text.substr(7)) != "...")
+      continue;
+    report.add(comment.span, "'...' is left to be filled in; sbatch passes over it").level = Level::advice;
+  }
+}
+
+void find_in_commands(const Script& script, Report& report) {
+  std::set<std::size_t> lines;  // one finding for each
+  for (const Call& call : script.calls) {
+    if (call.program == "echo" || call.program == "printf" || call.program == "mktemp" ||
+        call.context.launcher)
+      continue;
+    std::vector<const bash::Word*> words = {call.program_word};
+    words.insert(words.end(), call.typed.begin(), call.typed.end());
+    for (const bash::Word* word : words) {
+      const std::string text = flat(*word, script.text);
+      const bool is_option = text.find('=') != std::string::npos && text.starts_with("s/");  // of sed
+      std::optional<std::string> found = text == "..." ? std::optional(text) : crosses(text);
+      if (!found) found = yours(text);
+      if (!found || is_option || !lines.insert(script.line_of(word->span.begin).begin).second) continue;
+      report.add(word->span, format("'{}' is left to be filled in", printable(*found)));
+    }
+  }
+}
+
+// "/proj/<mydir>/data" without quotes: for the shell a file to read from and one to write to.
+void find_angles_of(const bash::Command& command, const Script& script, Report& report) {
+  for (std::size_t i = 1; i < command.redirections.size(); ++i) {
+    const bash::Redirection& open = command.redirections[i - 1];
+    const bash::Redirection& close = command.redirections[i];
+    const bool is_name = open.operation == "<" && close.operation == ">" &&
+                         open.span.end == close.span.begin && open.target.span.begin == open.span.begin + 1 &&
+                         open.descriptor.empty() && close.descriptor.empty() && bash::literal(open.target);
+    if (!is_name) continue;
+    report.add(open.span, format("'{}>' is left to be filled in: the shell looks for a file of that name",
+                                 printable(script.at(open.span))));
+    return;
+  }
+}
+
+void find_angles(const bash::List& list, const Script& script, Report& report) {
+  for (const bash::Item& item : list.items) {
+    for (const bash::Command& command : item.pipeline.commands) {
+      find_angles_of(command, script, report);
+      for (const bash::List& part : command.parts) find_angles(part, script, report);
+    }
+  }
+}
+
+// TOKEN="<Your token>"
+void find_in_settings(const Script& script, Report& report) {
+  for (const Setting& setting : script.settings) {
+    const std::string& value = setting.value;
+    const auto name = angle_name(value);
+    const bool is_for_you =
+        to_lower(value).find("your") != std::string::npos || value.find(' ') != std::string::npos;
+    if (!name || name->size() != value.size() || !is_for_you) continue;
+    report.add(setting.assignment->value.span, format("'{}' is left to be filled in", printable(value)));
+  }
+}
+
+void find_placeholder(const Script& script, Report& report) {
+  find_in_settings(script, report);
+  find_angles(script.tree.list, script, report);
+  find_in_directives(script, report);
+  find_dots(script, report);
+  find_in_commands(script, report);
+}
+
+constexpr Rule kRules[] = {
+    {"placeholder", Level::job, "what a guide leaves to be filled in is no account, path or count",
+     "#!/bin/bash\n#SBATCH --qos=<qos_name>\n", "#!/bin/bash\n#SBATCH --qos=long\n",
+     "courses' and users' notes", find_placeholder},
+};
+
+}  // namespace
+
+std::optional<std::string> placeholder_in(std::string_view value) {
+  if (value == "...") return std::string(value);
+  if (auto found = angle_name(value)) return found;
+  if (auto found = crosses(value)) return found;
+  return yours(value);
+}
+
+std::span<const Rule> placeholder_rules() { return kRules; }
+
+}  // namespace stoker::explain

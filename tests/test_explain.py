@@ -1,0 +1,132 @@
+"""stoker explain, as a person meets it: logs of anybody, runs of this machine, jobs as programs in place of Slurm's tell them."""
+
+import gzip
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from conftest import REPOSITORY
+from test_status_jobs import Cluster
+
+FULL = "OSError: [Errno 28] No space left on device: '/a'\n"
+
+
+def diagnosis(stoker, *words: str | Path, code: int = 0, **options) -> dict:
+    return json.loads(stoker("explain", *words, "--json", code=code, **options).out)["diagnosis"]
+
+
+def run(stoker, shell: str, more: str = "") -> None:
+    (stoker.folder / "job.yaml").write_text(f"name: x\nrun: {{shell: {json.dumps(shell)}}}\n{more}")
+    stoker("run", "job.yaml")
+
+
+def test_a_log_of_anybody_is_explained(stoker, tmp_path: Path):
+    (tmp_path / "train.log").write_text("epoch 1\n" + FULL)
+    said = stoker("explain", "train.log", code=0).out
+    assert said == (
+        "train.log\n  cause      the disk is full: /a\n"
+        "  evidence   train.log:2  OSError: [Errno 28] No space left on device: '/a'\n"
+        "  cure       df -h and df -i tell which; checkpoints to another disk, fewer of them (checkpoint.keep)\n"
+        "  confirm    df -h; df -i\n"
+    )
+
+
+def test_ranks_of_several_logs_are_told_apart(stoker, tmp_path: Path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/rank-0.log").write_text("RuntimeError: pair.cc:534] Connection closed by peer [10.0.0.2]:44750\n")
+    with gzip.open(tmp_path / "logs/rank-1.log.gz", "wt") as log:
+        log.write("RuntimeError: CUDA error: invalid device ordinal\n")
+    for words in (["logs"], ["logs/rank-0.log", "logs/rank-1.log.gz"]):
+        found = diagnosis(stoker, *words)
+        assert (found["rule"], found["rank"], found["certainty"]) == ("no-such-gpu", 1, "known")
+        assert found["followed"].startswith("rank 0: the connection to another rank broke")
+
+
+def test_escape_sequences_reach_no_terminal(stoker, tmp_path: Path):
+    (tmp_path / "evil.log").write_bytes(b"\x1b]0;owned\x07\x1b[2Jit failed \x9b31m\xff\x00\x07here\n")
+    told = stoker("explain", "evil.log", code=1).out
+    assert "\x1b" not in told and "\x07" not in told and "\x9b" not in told
+    assert "it failed " in told
+
+
+def test_a_log_that_still_grows_is_read_as_it_is(stoker, tmp_path: Path):
+    log = tmp_path / "grows.log"
+    writer = subprocess.Popen(["sh", "-c", f"echo 'Disk quota exceeded' > {log}; exec yes step >> {log}"])
+    try:
+        while not log.exists() or log.stat().st_size < 100_000:
+            pass
+        found = json.loads(stoker("explain", "grows.log", "--json").out)["diagnosis"]
+        assert found["bytes"] >= 100_000
+    finally:
+        writer.kill()
+        writer.wait()
+
+
+def test_a_log_that_is_not_there_is_an_error(stoker, tmp_path: Path):
+    (tmp_path / "a.log").write_text("x\n")
+    (tmp_path / "empty").mkdir()
+    assert stoker("explain", "a.log", "b.log", code=1).err == "explain: b.log: no such log\n"
+    assert "empty: no log in it" in stoker("explain", "empty", code=1).err
+
+
+def test_the_rank_that_failed_first_explains_the_run(stoker):
+    shell = "[ $RANK = 1 ] && python3 -c 'import nothing_of_this_name'; sleep 30"
+    run(stoker, "set -e; " + shell.replace("[ $RANK = 1 ] &&", "[ $RANK = 0 ] ||"), "resources: {ranks_per_node: 2}\n")
+    found = diagnosis(stoker, "last")
+    assert (found["rule"], found["rank"]) == ("module-missing", 1)
+    assert re.fullmatch(r"rank-0001\.log:\d+", found["evidence"][0]["where"])
+
+
+def test_a_run_that_is_done_has_no_cause(stoker):
+    run(stoker, "echo error rate 0.3")
+    assert stoker("explain", code=0).out.endswith("done\n  cause      none: no line of its logs tells of a failure\n")
+
+
+def test_a_run_that_only_says_its_exit_code_is_not_known(stoker):
+    run(stoker, "echo one; echo two; exit 7")
+    told = stoker("explain", "last", code=1).out
+    assert "  cause      not known; these lines tell most\n  evidence   rank-0000.log:1  one\n" in told
+
+
+def cluster_of(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path / "slurm")
+
+
+def test_a_waiting_job_is_told_why_and_what_helps(stoker, tmp_path: Path):
+    cluster = cluster_of(tmp_path)
+    header = "JOBID|STATE|REASON|START_TIME|END_TIME|PARTITION|NODELIST|USER|NAME"
+    cluster.program("squeue", f"printf '{header}\\n7|PENDING|Priority|N/A|N/A|cpu||ada|train\\n'")
+    told = stoker("explain", "7", env=cluster.env, code=0).out
+    assert told == (
+        "job 7: queued\n  reason     jobs of higher priority are ahead (Priority)\n  start      Slurm has no estimate yet\n"
+        "  sooner     a shorter --time and fewer nodes fit into gaps before larger jobs\n"
+    )
+    cluster.program("squeue", f"printf '{header}\\n7|PENDING|JobHeldUser|N/A|N/A|cpu||ada|train\\n'")
+    told = stoker("explain", "7", env=cluster.env, code=0).out
+    assert told.endswith("  start      not as it is\n  cure       scontrol release 7\n")
+
+
+def test_a_failed_job_is_explained_by_its_log(stoker, tmp_path: Path):
+    log = tmp_path / "slurm-7.out"
+    log.write_text("starting\n/var/spool/job7: line 3: trainer: command not found\ncleaning up\n")
+    cluster = cluster_of(tmp_path)
+    cluster.job("FAILED", "ExitCode=127:0", log)
+    found = diagnosis(stoker, "7", env=cluster.env)
+    assert (found["rule"], found["evidence"][0]["where"]) == ("command-not-found", "slurm-7.out:2")
+
+
+def test_a_job_without_a_log_is_explained_by_its_state(stoker, tmp_path: Path):
+    cluster = cluster_of(tmp_path)
+    cluster.job("TIMEOUT")
+    found = diagnosis(stoker, "7", env=cluster.env)
+    assert (found["rule"], found["certainty"]) == ("state-timeout", "known")
+    assert found["notes"] == ["Slurm does not tell where its log is (any more): stoker explain LOG"]
+
+
+def test_the_page_of_rules_has_all_of_them(stoker):
+    page = (REPOSITORY / "docs/explain-rules.md").read_text()
+    rules = json.loads(stoker("explain", "--rules", "--json", code=0).out)["rules"]
+    told = {rule["rule"]: rule["kind"] for rule in rules}
+    assert len(told) >= 100
+    assert dict(re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \|", page, re.MULTILINE)) == told
