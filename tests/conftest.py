@@ -16,7 +16,7 @@ import needs
 import packing
 import pytest
 
-pytest_plugins = ["labs", "lab_stories", "places", "submitted"]
+pytest_plugins = ["labs", "lab_stories", "places", "submitted", "links"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")
@@ -36,7 +36,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="also run the tests of the long lane")
 
 
+# Files are run side by side, each by one worker. Begun last, these would be waited for by all others.
+LONG_FILES = (
+    "test_main_job.py",
+    "test_exactness.py",
+    "test_resume.py",
+    "test_trainer.py",
+    "test_chains.py",
+    "test_lab_modes.py",
+    "test_failures.py",
+    "test_arrays.py",
+)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONG_FILES.index(item.path.name) if item.path.name in LONG_FILES else len(LONG_FILES))
     if config.getoption("--soak"):
         return
     soak = [item for item in items if item.get_closest_marker("soak")]
@@ -93,6 +107,7 @@ class Stoker:
         environment = dict(os.environ)
         for name in [name for name in environment if name.startswith(("STOKER_", "SLURM_"))]:
             del environment[name]
+        environment["STOKER_SLURM_CALLS_PER_S"] = "0"  # tests ask in loops
         for name, value in (options.pop("env", None) or {}).items():
             environment.pop(name, None)
             if value is not None:

@@ -41,6 +41,14 @@ def _can_mount() -> bool:
     return True
 
 
+def _can_mount_fuse() -> bool:
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError:
+        return False
+    return _can_mount()
+
+
 def _has(*programs: str) -> bool:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     return all(shutil.which(program, path=path) for program in programs)
@@ -59,24 +67,38 @@ def _can_make_namespaces() -> bool:
     return tried.returncode == 0
 
 
+def _has_charliecloud() -> bool:
+    return _has("ch-run") and subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode == 0
+
+
 def _has_module(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
+def _has_course_scripts() -> bool:
+    folder = test_data()
+    return folder is not None and (folder / "batch-scripts").is_dir()
+
+
 NEEDS = {
+    "scripts": Need("STOKER_TEST_DATA names a folder with batch-scripts/", _has_course_scripts),
     "data": Need("STOKER_TEST_DATA names a folder with cifar10.tar", _has_test_data),
     "root": Need("the tests run as root", lambda: os.geteuid() == 0),
     "mount": Need("a tmpfs can be mounted (root, outside a locked-down container)", _can_mount),
+    "fuse": Need("a FUSE filesystem can be mounted (root, /dev/fuse)", _can_mount_fuse),
     "cores4": Need("four or more cores", lambda: len(os.sched_getaffinity(0)) >= 4),
     "gpu": Need("an NVIDIA GPU", lambda: shutil.which("nvidia-smi") is not None),
     "slurm": Need("Slurm's commands and daemons (Debian: slurm-wlm)", _has_slurm),
     "slurmdbd": Need("slurmdbd and mariadbd (Debian: slurmdbd, mariadb-server)", lambda: _has("slurmdbd", "mariadbd")),
+    "charliecloud": Need("Charliecloud, and user namespaces for it", _has_charliecloud),
     "lmod": Need("Lmod", lambda: Path("/usr/share/lmod/lmod/init/bash").exists()),
     "namespaces": Need("the kernel lets this process make network namespaces (root)", _can_make_namespaces),
     "lightning": Need("PyTorch Lightning (script/bootstrap --for peers)", lambda: _has_module("pytorch_lightning")),
     "transformers": Need(
         "transformers and accelerate (script/bootstrap --for peers)", lambda: _has_module("accelerate")
     ),
+    "jupyter": Need("jupyter_server beside this Python", lambda: _has_module("jupyter_server")),
+    "sshd": Need("OpenSSH's server and client (Debian: openssh-server)", lambda: _has("sshd", "ssh", "ssh-keygen")),
     "chromium": Need("the chromium browser", lambda: shutil.which("chromium") is not None),
 }
 

@@ -60,3 +60,8 @@ def test_an_attempt_that_goes_on_is_not_begun_twice(stoker):
     said = stoker("run", run / "attempts/1", code=2).err
     assert said == f"run {run.name}: is still running\n  try: stoker logs -f {run.name}\n"
     assert stoker("resume", code=2).err == said
+
+
+def test_a_task_of_what_is_no_array_is_refused(stoker, run: Path):
+    for command in ("logs", "top"):
+        assert stoker(command, "--task", "1", code=2).err == f"{command}: --task: run {run.name} is no array\n"

@@ -1,10 +1,15 @@
-// `stoker check JOB`: docs/commands/check.md
+// `stoker check JOB|SCRIPT`: docs/commands/check.md
 #include "base/process.h"
 #include "cli/arguments.h"
+#include "cli/check/nodes.h"
+#include "cli/check/production.h"
+#include "cli/check/script.h"
 #include "cli/commands.h"
+#include "cli/environment/needs.h"
 #include "cli/json.h"
+#include "cli/site/sites.h"
 #include "config/writer.h"
-#include "explain/preflight.h"
+#include "explain/preflight/preflight.h"
 #include "job/job.h"
 #include "job/settings.h"
 
@@ -18,6 +23,10 @@ struct Options {
   std::vector<std::string> set;
   bool print = false;
   bool keys = false;
+  bool rules = false;
+  bool production = false;
+  bool on_nodes = false;
+  ScriptCheck script;
 };
 
 // "job.yaml:6:19", or the setting itself where its default decided.
@@ -25,12 +34,15 @@ std::string where(const Finding& finding) {
   return finding.evidence.empty() ? "" : finding.evidence[0].where;
 }
 
-void print(const Options& options, const job::Job& job, const explain::Preflight& preflight, Output& out) {
+void print(const Options& options, const job::Job& job, const explain::Surroundings& around,
+           const explain::Preflight& preflight, Output& out) {
+  const bool is_to_submit = around.has_queue && !around.allocation && job.resources.nodes > 1;
   const std::size_t ranks = job.resources.world_size();
   std::size_t losing = 0;
   for (const Finding& finding : preflight.findings) losing += finding.level == Level::job ? 1 : 0;
   if (losing == 0) {
-    out.line("{}: ready to run here ({} rank{})", printable(options.job), ranks, ranks == 1 ? "" : "s");
+    out.line("{}: ready to {} ({} rank{})", printable(options.job), is_to_submit ? "submit" : "run here",
+             ranks, ranks == 1 ? "" : "s");
   } else {
     out.line("{}: not ready, {} would lose the job", printable(options.job),
              losing == 1 ? "1 mistake" : format("{} mistakes", losing));
@@ -45,7 +57,8 @@ void print(const Options& options, const job::Job& job, const explain::Preflight
   }
 }
 
-ordered_json to_json(const Options& options, const job::Job& job, const explain::Preflight& preflight) {
+ordered_json to_json(const Options& options, const job::Job& job, const explain::Preflight& preflight,
+                     const std::optional<NodesCheck>& nodes) {
   ordered_json facts = ordered_json::array();
   for (const explain::Fact& fact : preflight.facts)
     facts.push_back({{"name", fact.name}, {"text", fact.text}});
@@ -57,12 +70,14 @@ ordered_json to_json(const Options& options, const job::Job& job, const explain:
                         {"where", where(finding)},
                         {"cure", finding.cure}});
   }
-  return {{"job", printable(options.job)},
-          {"ready", preflight.is_ready()},
-          {"ranks", job.resources.world_size()},
-          {"facts", facts},
-          {"findings", findings},
-          {"effective", job::to_yaml(job)}};
+  ordered_json json = {{"job", printable(options.job)},
+                       {"ready", preflight.is_ready()},
+                       {"ranks", job.resources.world_size()},
+                       {"facts", facts},
+                       {"findings", findings},
+                       {"effective", job::to_yaml(job)}};
+  if (nodes) json["nodes"] = ordered_json::parse(nodes_json(*nodes));
+  return json;
 }
 
 ordered_json keys_json() {
@@ -80,6 +95,21 @@ ordered_json keys_json() {
   return {{"keys", keys}};
 }
 
+// What only the other kind of file takes.
+Status check_flags(const Options& options, bool is_script) {
+  const ScriptCheck& script = options.script;
+  const bool is_of_script = script.fixes || script.fixes_in_place || script.sarif || script.site != "auto";
+  if (!is_script && is_of_script) {
+    return invalid("{}: is no batch script, and --fix, --in-place, --sarif and --site are for those",
+                   printable(options.job));
+  }
+  if (is_script && (options.print || !options.set.empty() || options.production || options.on_nodes)) {
+    return invalid("{}: is a batch script, and --set, --print, --production and --on-nodes are for job files",
+                   printable(options.job));
+  }
+  return {};
+}
+
 std::vector<std::string> environment() {
   std::vector<std::string> variables;
   for (const auto& [name, value] : current_environment()) variables.push_back(format("{}={}", name, value));
@@ -91,11 +121,23 @@ std::vector<std::string> environment() {
 int check(std::span<const std::string> words, Output& out) {
   Options options;
   Arguments arguments(
-      "check", "Checks a job file without running it, and what it needs: data, programs, folders, cores.");
-  arguments.optional_positional("JOB", &options.job, "the job file [job.yaml]");
+      "check",
+      "Checks a job file, and what it needs: data, programs, folders, cores. Or a batch script "
+      "of your own: what would lose the job, what loses time. Runs nothing.");
+  arguments.optional_positional("JOB|SCRIPT", &options.job, "the job file [job.yaml], or a batch script");
   arguments.option("--set", &options.set, "KEY.PATH=VALUE", "replaces a value of the job file");
   arguments.flag("--print", &options.print, "prints the effective file and where each value came from");
   arguments.flag("--keys", &options.keys, "lists every key a job file may have, and does nothing else");
+  arguments.flag("--fix", &options.script.fixes, "of a script: writes NAME.fixed.EXT, corrected");
+  arguments.flag("--in-place", &options.script.fixes_in_place, "of a script: corrects the file itself");
+  arguments.flag("--sarif", &options.script.sarif, "of a script: prints the findings as SARIF");
+  arguments.option("--site", &options.script.site, "NAME",
+                   "of a script: the cluster it is for; none for any");
+  arguments.flag("--on-nodes", &options.on_nodes,
+                 "starts the job's ranks for a minute, without the job, and looks from there, too");
+  arguments.flag("--production", &options.production,
+                 "answers a list of 13 questions about a job that is to run unattended");
+  arguments.flag("--rules", &options.rules, "lists what is looked for in a script, and does nothing else");
   arguments.example("stoker check job.yaml --set train.epochs=3 --print");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (options.keys) {
@@ -103,17 +145,37 @@ int check(std::span<const std::string> words, Output& out) {
     out.json(dump(keys_json()));
     return exit_code::kOk;
   }
+  if (options.rules) return print_rules(out);
+  const bool is_script = names_batch_script(options.job);
+  if (const Status flags = check_flags(options, is_script); !flags.ok()) return out.fail(flags);
+  options.script.script = options.job;
+  if (is_script) return check_script(options.script, out);
   const Result<job::Job> job = job::load(options.job, {.environment = environment(), .set = options.set});
   if (!job) return out.fail(job.error());
   if (options.print && !out.is_json()) {
     out.raw(job::to_yaml(*job));
     return exit_code::kOk;
   }
-  const Result<explain::Surroundings> around = explain::look_around();
+  Result<explain::Surroundings> around = explain::look_around();
   if (!around) return out.fail(around.error());
-  const explain::Preflight preflight = explain::preflight(*job, *around);
-  print(options, *job, preflight, out);
-  out.json(dump(to_json(options, *job, preflight)));
+  around->has_queue = !job::look_for_cluster(slurm::process_environment()).cluster.empty();
+  if (job->site != "none") {
+    if (auto found = site_named(job->site); found.ok()) around->site = std::move(found->site);
+  }
+  if (options.production) return check_production(options.job, *job, around->site, out);
+  explain::Preflight preflight = explain::preflight(*job, *around);
+  for (Finding& finding : find_missing_needs(*job)) preflight.findings.push_back(std::move(finding));
+  for (Finding& finding : find_site_objections(*job)) preflight.findings.push_back(std::move(finding));
+  print(options, *job, *around, preflight, out);
+  std::optional<NodesCheck> nodes;
+  if (options.on_nodes) {
+    auto looked = look_from_nodes(*job, out);
+    if (!looked) return out.fail(looked.error());
+    nodes = std::move(*looked);
+    print_nodes(*nodes, out);
+    preflight.findings.insert(preflight.findings.end(), nodes->findings.begin(), nodes->findings.end());
+  }
+  out.json(dump(to_json(options, *job, preflight, nodes)));
   return preflight.is_ready() ? exit_code::kOk : exit_code::kFailed;
 }
 

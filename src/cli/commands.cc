@@ -11,28 +11,45 @@ namespace stoker::cli {
 // The commands, each in a file of its own: a declaration here and a line in the table below.
 int init(std::span<const std::string> words, Output& out);
 int check(std::span<const std::string> words, Output& out);
+int hello(std::span<const std::string> words, Output& out);
 int data_pack(std::span<const std::string> words, Output& out);
 int data_info(std::span<const std::string> words, Output& out);
 int data_index(std::span<const std::string> words, Output& out);
 int data_diff(std::span<const std::string> words, Output& out);
 int data_sample(std::span<const std::string> words, Output& out);
 int data_lint(std::span<const std::string> words, Output& out);
+int data_convert(std::span<const std::string> words, Output& out);
 int data_merge(std::span<const std::string> words, Output& out);
 int data_verify(std::span<const std::string> words, Output& out);
 int data_bench(std::span<const std::string> words, Output& out);
 int checkpoint_list(std::span<const std::string> words, Output& out);
+int checkpoint_convert(std::span<const std::string> words, Output& out);
+int checkpoint_latest(std::span<const std::string> words, Output& out);
 int checkpoint_verify(std::span<const std::string> words, Output& out);
 int checkpoint_diff(std::span<const std::string> words, Output& out);
 int checkpoint_prune(std::span<const std::string> words, Output& out);
 int run(std::span<const std::string> words, Output& out);
 int resume(std::span<const std::string> words, Output& out);
+int rerun(std::span<const std::string> words, Output& out);
+int top(std::span<const std::string> words, Output& out);
 int submit(std::span<const std::string> words, Output& out);
 int wait(std::span<const std::string> words, Output& out);
 int cancel(std::span<const std::string> words, Output& out);
+int fetch(std::span<const std::string> words, Output& out);
+int remote(std::span<const std::string> words, Output& out);
 int rank(std::span<const std::string> words, Output& out);
+int stage(std::span<const std::string> words, Output& out);
+int shell(std::span<const std::string> words, Output& out);
+int jupyter(std::span<const std::string> words, Output& out);
+int notebook(std::span<const std::string> words, Output& out);
 int status(std::span<const std::string> words, Output& out);
 int logs(std::span<const std::string> words, Output& out);
+int explain_command(std::span<const std::string> words, Output& out);
 int report(std::span<const std::string> words, Output& out);
+int environment_run(std::span<const std::string> words, Output& out);
+int site_list(std::span<const std::string> words, Output& out);
+int site_show(std::span<const std::string> words, Output& out);
+int site_detect(std::span<const std::string> words, Output& out);
 int lab_up(std::span<const std::string> words, Output& out);
 int lab_down(std::span<const std::string> words, Output& out);
 int lab_status(std::span<const std::string> words, Output& out);
@@ -45,7 +62,9 @@ std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
       {"init", "writes a commented job file for this folder", init},
       {"check", "whether a job file is right and what it needs is there", check},
+      {"hello", "whether the ranks of a job reach each other, and how fast", hello},
       {"data pack", "images become a dataset of tar shards", data_pack},
+      {"data convert", "a dataset into shards of another kind", data_convert},
       {"data merge", "ends a packing that several nodes shared", data_merge},
       {"data info", "what a dataset holds", data_info},
       {"data verify", "whether a dataset is as it was packed", data_verify},
@@ -55,17 +74,28 @@ std::span<const CommandEntry> commands() {
       {"data sample", "some samples of a dataset on one page", data_sample},
       {"data index", "an index for shards of other tools, and for other tools", data_index},
       {"run", "runs a job here", run},
-      {"submit", "puts a job into the queue of a Slurm cluster", submit},
+      {"submit", "puts a job, or a batch script as it is, into the queue of a Slurm cluster", submit},
+      {"shell", "a shell in an allocation, with a job's resources and environment", shell},
+      {"jupyter", "a Jupyter server in an allocation, with a job's resources and environment", jupyter},
       {"resume", "goes on with a run from its last valid checkpoint", resume},
+      {"rerun", "the job of a run once more from the start, and what differs now", rerun},
       {"status", "runs at a glance: state, progress, speed", status},
+      {"top", "what each rank of a run does right now, and where its time goes", top},
       {"logs", "what the ranks of a run printed", logs},
       {"wait", "until a run is over", wait},
       {"cancel", "ends a run", cancel},
+      {"explain", "why a run, a job or what wrote a log failed, hangs or waits", explain_command},
+      {"fetch", "brings a run of another machine here", fetch},
       {"report", "what a run was: result, curves, where the time went", report},
       {"checkpoint list", "the checkpoints of a run, and whether each is whole", checkpoint_list},
+      {"checkpoint latest", "the newest checkpoint of a folder that is whole, anybody's", checkpoint_latest},
       {"checkpoint verify", "whether every byte of a checkpoint is as it was written", checkpoint_verify},
       {"checkpoint diff", "what changed between two checkpoints, tensor by tensor", checkpoint_diff},
+      {"checkpoint convert", "a checkpoint as other tools' files, or the reverse", checkpoint_convert},
       {"checkpoint prune", "removes checkpoints that are no longer wanted", checkpoint_prune},
+      {"site list", "the clusters that Stoker knows, and which one this is", site_list},
+      {"site show", "what is known of a cluster, and where that comes from", site_show},
+      {"site detect", "describes a cluster that is not known", site_detect},
       {"lab up", "a real Slurm cluster of several nodes on this one machine", lab_up},
       {"lab status", "the labs that are up, their nodes and jobs", lab_status},
       {"lab env", "shell lines that make sbatch, srun and squeue speak to a lab", lab_env},
@@ -73,6 +103,11 @@ std::span<const CommandEntry> commands() {
       {"lab logs", "what the daemons of a lab wrote", lab_logs},
       {"lab fault", "breaks something in a lab, and heals it again", lab_fault},
       {"lab down", "takes a lab away", lab_down},
+      {"environment run", "a command in a virtual environment that this node makes; jobs start these",
+       environment_run},
+      {"stage", "one node's part of `stage:` in a job; `stoker run` starts these", stage},
+      {"notebook", "the node's part of `stoker jupyter`, which starts it", notebook},
+      {"remote", "does what a stoker elsewhere asks for; `--host` starts it through ssh", remote},
       {"rank", "one rank of a run; `stoker run` starts these", rank},
   };
   return kCommands;

@@ -5,6 +5,8 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "explain/draft/draft.h"
+#include "explain/script/lint.h"
 #include "format/manifest.h"
 #include "job/starter.h"
 
@@ -48,14 +50,65 @@ std::vector<std::string> found_things(const job::FolderFacts& facts) {
   return found;
 }
 
+// The job file and those it names; nothing is written when one of them is there.
+Status write_draft(const Path& path, const explain::Draft& draft) {
+  std::vector<std::pair<Path, const std::string*>> all = {{path, &draft.job}};
+  for (const explain::DraftFile& file : draft.files)
+    all.emplace_back(path.parent_path() / file.name, &file.text);
+  for (const auto& [each, text] : all) {
+    if (path_exists(each)) {
+      return exists("{}: is there already", printable(each.filename().string()))
+          .cure("stoker init another.yaml --from SCRIPT");
+    }
+  }
+  for (const auto& [each, text] : all) RETURN_IF_ERROR(create_with(each, *text));
+  return {};
+}
+
+void print_draft(const std::string& file, const std::string& script, const explain::Draft& draft,
+                 Output& out) {
+  std::vector<std::string> names = {printable(file)};
+  for (const explain::DraftFile& each : draft.files) names.push_back(printable(each.name));
+  out.line("wrote {} from {}", join(names, ", "), printable(script));
+  if (!draft.left.empty()) out.line("not carried over:");
+  for (const explain::LeftBehind& each : draft.left)
+    out.line("  line {:<4}{}: {}", each.line, each.what, each.why);
+  out.line("  next: stoker check {}", shell_quote(file));
+}
+
+int init_from(const std::string& file, const std::string& script, Output& out) {
+  std::error_code error;
+  const Path path = std::filesystem::absolute(file, error).lexically_normal();
+  if (error) return out.fail(posix_error(printable(file), error.value()));
+  auto text = explain::load_script(script);
+  if (!text) return out.fail(text.error());
+  const explain::DraftPlace place{.stem = path.stem().string(), .environment = slurm::process_environment()};
+  const auto draft = explain::draft_job(script, *std::move(text), place);
+  if (!draft) return out.fail(draft.error());
+  if (const Status status = write_draft(path, *draft); !status.ok()) return out.fail(status);
+  print_draft(file, script, *draft, out);
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const explain::DraftFile& each : draft->files) files.push_back(printable(each.name));
+  nlohmann::ordered_json left = nlohmann::ordered_json::array();
+  for (const explain::LeftBehind& each : draft->left)
+    left.push_back({{"line", each.line}, {"what", each.what}, {"why", each.why}});
+  out.json(dump({{"job", printable(file)}, {"files", files}, {"left", left}}));
+  return exit_code::kOk;
+}
+
 }  // namespace
 
 int init(std::span<const std::string> words, Output& out) {
   std::string file = "job.yaml";
-  Arguments arguments("init", "Writes a commented job file for the folder it lies in.");
+  std::string script;
+  Arguments arguments("init",
+                      "Writes a commented job file for the folder it lies in, or from a batch script.");
   arguments.optional_positional("FILE", &file, "what to write; must not exist [job.yaml]");
+  arguments.option("--from", &script, "SCRIPT", "a batch script of your own, whose job it becomes");
   arguments.example("stoker init");
+  arguments.example("stoker init --from train.sbatch");
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (!script.empty()) return init_from(file, script, out);
 
   std::error_code error;
   const Path path = std::filesystem::absolute(file, error).lexically_normal();

@@ -1,5 +1,6 @@
 #include "cli/running.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/json.h"
@@ -20,9 +21,10 @@ std::string command_text(const std::vector<std::string>& command) {
 std::string world_text(const rank::Plan& plan) {
   const std::string ranks =
       plan.world_size().value == 1 ? "1 rank" : format("{} ranks", plan.world_size().value);
-  if (plan.start == rank::Start::here) return ranks + " on this machine";
-  return format("{} on {} {} of Slurm job {}", ranks, plan.nodes, plan.nodes == 1 ? "node" : "nodes",
-                plan.scheduler_job);
+  const std::string_view by = plan.has_torchrun ? ", started by torchrun" : "";
+  if (plan.start == rank::Start::here) return format("{} on this machine{}", ranks, by);
+  return format("{} on {} {} of Slurm job {}{}", ranks, plan.nodes, plan.nodes == 1 ? "node" : "nodes",
+                plan.scheduler_job, by);
 }
 
 int show_plan(const launch::Request& request, const launch::Prepared& prepared, Output& out) {
@@ -43,12 +45,27 @@ int show_plan(const launch::Request& request, const launch::Prepared& prepared, 
                  {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
                  {"world_size", plan.world_size().value},
                  {"nodes", plan.nodes},
-                 {"ranks_per_node", plan.ranks_per_node},
+                 {"ranks_per_node", plan.ranks_per_node()},
+                 {"ranks_of_node", plan.ranks_of_node},
+                 {"with_torchrun", plan.has_torchrun},
                  {"hosts", plan.hosts},
                  {"with_srun", plan.start == rank::Start::srun},
                  {"command", command},
                  {"working_directory", request.job.working_directory.string()}}));
   return exit_code::kOk;
+}
+
+std::string amount_text(std::uint64_t files, std::uint64_t bytes) {
+  return format("{} {}, {}", grouped(files), files == 1 ? "file" : "files", rounded(ByteCount{bytes}));
+}
+
+// "1.2 s (400 MB/s)" of the slowest, to which the others had to wait.
+std::string time_text(const std::vector<launch::StagedNode>& nodes) {
+  const auto slowest = std::max_element(nodes.begin(), nodes.end(),
+                                        [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  const double seconds = std::max(slowest->seconds, 1e-3);
+  const auto rate = static_cast<std::uint64_t>(static_cast<double>(slowest->bytes) / seconds);
+  return format("{:.1f} s ({}/s)", seconds, rounded(ByteCount{rate}));
 }
 
 // Says where the run is as soon as it is somewhere. On standard error: standard output is rank 0's.
@@ -65,6 +82,13 @@ class Announcer final : public launch::Observer {
                 resumed_from.empty() ? "the start: there is no checkpoint yet" : near(resumed_from));
     }
   }
+  void staged(const std::vector<launch::StagedNode>& nodes) override {
+    const launch::StagedNode& first = nodes.front();
+    if (first.files == 0) return;  // there is only something to take back
+    out_.note("staged {} {}in {}: {} (STOKER_STAGE_DIR)", amount_text(first.files, first.bytes),
+              nodes.size() == 1 ? "" : format("to each of {} nodes ", nodes.size()), time_text(nodes),
+              first.folder);
+  }
 
  private:
   Output& out_;
@@ -72,15 +96,33 @@ class Announcer final : public launch::Observer {
 
 std::string_view state_text(record::Outcome outcome) { return record::to_text(outcome); }
 
-void print_ending(const launch::RunResult& result, Output& out) {
+void print_taken_back(const launch::RunResult& result, Output& out) {
+  std::uint64_t files = 0, bytes = 0;
+  for (const launch::StagedNode& node : result.back) {
+    files += node.files;
+    bytes += node.bytes;
+  }
+  if (files > 0) {
+    out.note("copied back {} in {}: {}", amount_text(files, bytes), time_text(result.back),
+             near(result.attempt.folder() / "back"));
+  }
+  if (!result.taken_back.ok() && result.ending.cause != result.taken_back.message())
+    out.note("{}", result.taken_back.message());
+}
+
+void print_ending(const launch::RunResult& result, const launch::Next& next, Output& out) {
   const rank::Ending& ending = result.ending;
+  print_taken_back(result, out);
   if (ending.cause.empty()) return;
   out.note("{}", ending.cause);
+  if (!result.cure.empty()) out.note("  try: {}", result.cure);
   if (!ending.last_line.empty()) {
     out.note("  last words: {}   ({})", ending.last_line,
              near(result.attempt.log(ending.first_rank.value_or(0))));
   }
   out.note("  {}{}{}", ending.others, ending.others.empty() ? "" : "; ", result.checkpoint);
+  if (!next.text.empty()) out.note("  {}", next.text);
+  if (next.goes_on) return;
   // A run that never got as far as a checkpoint is best started again, once what was wrong is put right.
   if (result.can_resume || ending.outcome == record::Outcome::stopped) {
     out.note("  try: stoker resume {}", name_to_type(result.folder));
@@ -117,6 +159,7 @@ Result<launch::Request> request_of(const JobChoice& choice, std::string_view com
   OK_OR_RETURN(job, job::load(choice.job, load));
   launch::Request request{.job = std::move(job)};
   request.job_file = choice.job;
+  request.load = std::move(load);
   request.typed = typed_words(command, words);
   return request;
 }
@@ -127,7 +170,8 @@ std::vector<std::string> typed_words(std::string_view command, std::span<const s
   return typed;
 }
 
-int run_request(launch::Request request, bool dry_run, Output& out) {
+int run_request(launch::Request request, bool dry_run, Output& out,
+                const std::function<launch::Next(const launch::RunResult&)>& what_next) {
   const auto program = own_program();
   if (!program.ok()) return out.fail(program.error());
   request.stoker = *program;
@@ -135,13 +179,15 @@ int run_request(launch::Request request, bool dry_run, Output& out) {
   request.out_fd = out.is_json() ? 2 : 1;
   const auto prepared = launch::prepare(request);
   if (!prepared.ok()) return out.fail(prepared.error());
+  for (const std::string& note : prepared->notes) out.note("{}", note);
   if (dry_run) return show_plan(request, *prepared, out);
   Announcer announcer(out);
   const auto result = launch::run(request, *prepared, announcer);
   if (!result.ok()) return out.fail(result.error());
-  print_ending(*result, out);
+  const launch::Next next = what_next ? what_next(*result) : launch::Next{};
+  print_ending(*result, next, out);
   if (out.is_json()) out.json(dump(to_json(*result)));
-  return result->ending.exit_code;
+  return next.exit_code.value_or(result->ending.exit_code);
 }
 
 }  // namespace stoker::cli

@@ -1,11 +1,16 @@
 // What `run`, `submit` and `resume` share: reading what was asked for, starting it, and saying how it ended.
 #pragma once
 
+#include <functional>
+
 #include "base/process.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "job/job.h"
+#include "launch/array/array_file.h"
+#include "launch/next/turn.h"
 #include "launch/run.h"
+#include "launch/script/own_script.h"
 
 namespace stoker::cli {
 
@@ -29,7 +34,20 @@ Result<launch::Request> request_of(const JobChoice& choice, std::string_view com
 /// Submits the request, prints, and returns the exit code; shows the batch script only with `dry_run`.
 int submit_request(launch::Request request, bool dry_run, Output& out);
 
+/// The same for the chosen tasks of an array.
+int submit_array_request(launch::Request request, const launch::ArrayFile& array, bool dry_run, Output& out);
+
+/// The same for a batch script of people's own.
+int submit_script_request(const launch::PlannedScript& plan, bool dry_run, Output& out);
+/// The batch script around it; what is not taken yet, as the run's id, stands for what it will be.
+Result<std::string> script_to_show(const launch::PlannedScript& plan);
+
+/// The batch script of the request; what is not taken yet, as the run's id, stands for what it will be.
+Result<std::string> script_of(launch::Request request);
+
 /// Runs the request to its end, prints, and returns the exit code; shows the plan only with `dry_run`.
-int run_request(launch::Request request, bool dry_run, Output& out);
+/// `what_next` is asked when the attempt has ended, if there is one.
+int run_request(launch::Request request, bool dry_run, Output& out,
+                const std::function<launch::Next(const launch::RunResult&)>& what_next = {});
 
 }  // namespace stoker::cli

@@ -26,6 +26,15 @@ Result<record::RunFolder> find_run(const RunChoice& choice) {
   return record::RunFolder::find(choice.runs, choice.run);
 }
 
+Result<record::RunFolder> find_run_to_go_on(const RunChoice& choice) {
+  auto run = find_run(choice);
+  const bool may_be_job = !run.ok() && run.error().code() == Code::not_found && slurm::is_job_id(choice.run);
+  if (!may_be_job) return run;
+  return not_found("job {}: no run in {}/ has it, and only a run can go on or be started again", choice.run,
+                   choice.runs)
+      .cure("stoker status {}", choice.run);
+}
+
 Result<record::Attempt> find_attempt(const record::RunFolder& run, std::int64_t number) {
   if (number == 0) return run.last_attempt();
   OK_OR_RETURN(attempts, run.attempts());

@@ -33,6 +33,8 @@ std::string name_to_type(const record::RunFolder& run);
 
 /// The run that was chosen.
 Result<record::RunFolder> find_run(const RunChoice& choice);
+/// The same for commands that need a run: a job that is none is told from a word that means nothing.
+Result<record::RunFolder> find_run_to_go_on(const RunChoice& choice);
 /// Attempt `number` of a run, or the last one if it is 0. NotFound names the attempts there are.
 Result<record::Attempt> find_attempt(const record::RunFolder& run, std::int64_t number);
 

@@ -1,7 +1,9 @@
-// What `submit` and `resume` share: putting a request into the queue and saying where it is.
+// What `submit`, `resume` and `rerun` share: putting a request into the queue and saying where it is.
 #include "cli/json.h"
 #include "cli/running.h"
 #include "cli/runs.h"
+#include "launch/array/submit_array.h"
+#include "launch/array/task_record.h"
 #include "launch/submit.h"
 
 namespace stoker::cli {
@@ -21,23 +23,30 @@ std::string size_text(const job::Job& job) {
   const job::Resources& resources = job.resources;
   std::string text =
       format("{} x {}", counted(resources.nodes, "node"), counted(resources.ranks_per_node, "rank"));
-  if (resources.gpus_per_rank > 0)
-    text += format(", {} a node",
-                   counted(std::uint64_t{resources.gpus_per_rank} * resources.ranks_per_node, "GPU"));
+  if (resources.world_size() != resources.nodes * resources.ranks_per_node)
+    text = format("{} on {}", counted(resources.world_size(), "rank"), counted(resources.nodes, "node"));
+  if (job.launcher == job::Launcher::torchrun) text += " by torchrun";
+  if (resources.gpus_per_node() > 0) text += format(", {} a node", counted(resources.gpus_per_node(), "GPU"));
   if (job.slurm.partition) text += ", partition " + printable(*job.slurm.partition);
+  if (job.chain.is_on()) return text + format(", {} a link", duration_text(*job.chain.time_per_link));
   if (resources.time) text += ", " + duration_text(*resources.time);
   return text;
 }
 
-int show_script(const launch::Request& request, Output& out) {
-  // The numbers that are not taken yet stand for what they will be.
+// Where the request will be; the names that are not taken yet stand for what they will be.
+struct Place {
+  std::string run;
+  record::Attempt attempt;
+};
+Place next_place(const launch::Request& request) {
   const Path run = request.resumed ? request.resumed->folder() : request.job.record.directory / "RUN";
   const auto last = request.resumed ? request.resumed->last_attempt() : not_found("");
   const int number = last.ok() ? last->number() + 1 : 1;
-  const record::Attempt attempt(run / "attempts" / std::to_string(number), number);
-  const auto checked = launch::check_submission(request);
-  if (!checked.ok()) return out.fail(checked);
-  const auto script = launch::batch_script(request, attempt, run.filename());
+  return {run.filename(), record::Attempt(run / "attempts" / std::to_string(number), number)};
+}
+
+int show_script(const launch::Request& request, Output& out) {
+  const auto script = script_of(request);
   if (!script.ok()) return out.fail(script.error());
   out.raw(*script);
   out.json(dump({{"name", request.job.name},
@@ -48,10 +57,27 @@ int show_script(const launch::Request& request, Output& out) {
 
 }  // namespace
 
+Result<std::string> script_of(launch::Request request) {
+  OK_OR_RETURN(program, own_program());
+  request.stoker = program;
+  const Place place = next_place(request);
+  RETURN_IF_ERROR(launch::check_submission(request));
+  // Nobody is asked: what others wait for or run is taken as it is recorded.
+  OK_OR_RETURN(waits_for, launch::find_predecessors(request.job, launch::folder_of_job_file(request), nullptr,
+                                                    Deadline::never()));
+  return launch::batch_script(request, place.attempt, place.run,
+                              launch::order_of(launch::links_of(request), waits_for));
+}
+
 int submit_request(launch::Request request, bool dry_run, Output& out) {
   const auto program = own_program();
   if (!program.ok()) return out.fail(program.error());
   request.stoker = *program;
+  if (request.job.array.is_on()) {
+    const auto array = launch::make_array(request);
+    if (!array.ok()) return out.fail(array.error());
+    return submit_array_request(std::move(request), *array, dry_run, out);
+  }
   if (dry_run) return show_script(request, out);
   slurm::SlurmCommands scheduler(launch::scheduler_environment(request.job, current_environment()));
   const auto submitted = launch::submit(request, scheduler, Deadline::after(kSubmitPatience));
@@ -59,6 +85,12 @@ int submit_request(launch::Request request, bool dry_run, Output& out) {
   const std::string name = name_to_type(submitted->folder);
   out.line("submitted {} ({})", submitted->scheduler_job, size_text(request.job));
   out.line("  run   {}", near(submitted->folder.folder()));
+  const launch::Links& links = submitted->links;
+  if (links.count > 0)
+    out.line("  chain {} at most, until done ({})", counted(links.count, "link"), links.why);
+  for (const launch::Predecessor& each : submitted->waits_for) {
+    if (!each.dependency.empty()) out.line("  after {}", each.run.id());
+  }
   if (submitted->attempt.number() > 1)
     out.line("  attempt {}, from the last valid checkpoint", submitted->attempt.number());
   out.line("  logs  {}         stoker logs -f {}", near(submitted->attempt.log(0)), name);
@@ -67,8 +99,118 @@ int submit_request(launch::Request request, bool dry_run, Output& out) {
                  {"folder", std::filesystem::absolute(submitted->folder.folder()).string()},
                  {"attempt", submitted->attempt.number()},
                  {"job", submitted->scheduler_job},
+                 {"links", links.count > 0 ? Json(links.count) : Json(nullptr)},
                  {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()},
                  {"log", std::filesystem::absolute(submitted->attempt.batch_log()).string()}}));
+  return exit_code::kOk;
+}
+
+namespace {
+
+int show_array_script(const launch::Request& request, const launch::ArrayFile& array, Output& out) {
+  const auto checked = launch::check_submission(request);
+  if (!checked.ok()) return out.fail(checked);
+  const Place place = next_place(request);
+  const auto script = launch::array_script(request, place.attempt, place.run, array);
+  if (!script.ok()) return out.fail(script.error());
+  out.raw(*script);
+  out.json(dump({{"name", request.job.name},
+                 {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
+                 {"tasks", array.chosen.size()},
+                 {"bundle", array.bundle},
+                 {"script", *script}}));
+  return exit_code::kOk;
+}
+
+// "300 tasks, 20 at once, 1 node x 1 rank, 10m"
+std::string array_text(const job::Job& job, const launch::ArrayFile& array) {
+  std::string text = counted(array.chosen.size(), "task");
+  if (array.chosen.size() < array.tasks.size()) text += format(" of {}", array.tasks.size());
+  if (job.array.at_once) text += format(", {} at once", *job.array.at_once);
+  return text + ", " + size_text(job);
+}
+
+}  // namespace
+
+int submit_array_request(launch::Request request, const launch::ArrayFile& array, bool dry_run, Output& out) {
+  const auto program = own_program();
+  if (!program.ok()) return out.fail(program.error());
+  request.stoker = *program;
+  if (dry_run) return show_array_script(request, array, out);
+  slurm::SlurmCommands scheduler(launch::scheduler_environment(request.job, current_environment()));
+  const auto submitted = launch::submit_array(request, array, scheduler, Deadline::after(kSubmitPatience));
+  if (!submitted.ok()) return out.fail(submitted.error());
+  const std::string name = name_to_type(submitted->folder);
+  out.line("submitted {} ({})", join(submitted->jobs, ","), array_text(request.job, array));
+  out.line("  run   {}", near(submitted->folder.folder()));
+  if (array.bundle > 1) {
+    const std::string why = launch::choose_bundle(request.job, array.chosen.size()).why;
+    out.line("  jobs  {} of {} tasks, one after the other ({})", array.jobs(), array.bundle,
+             why.empty() ? "array.bundle" : why + ": array.bundle");
+  }
+  if (submitted->jobs.size() > 1)
+    out.line("  split {} arrays, for this cluster's are smaller (MaxArraySize)", submitted->jobs.size());
+  for (const launch::Predecessor& each : submitted->waits_for) {
+    if (!each.dependency.empty()) out.line("  after {}", each.run.id());
+  }
+  out.line("  logs  {}", near(launch::task_log(submitted->folder, array.chosen.front())));
+  out.line("  next  stoker status {}, stoker wait {}, stoker cancel {}", name, name, name);
+  out.json(dump({{"run", submitted->folder.id()},
+                 {"folder", std::filesystem::absolute(submitted->folder.folder()).string()},
+                 {"attempt", submitted->attempt.number()},
+                 {"job", join(submitted->jobs, ",")},
+                 {"jobs", submitted->jobs},
+                 {"tasks", array.chosen.size()},
+                 {"bundle", array.bundle},
+                 {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()},
+                 {"log", std::filesystem::absolute(submitted->attempt.batch_log()).string()}}));
+  return exit_code::kOk;
+}
+
+Result<std::string> script_to_show(const launch::PlannedScript& plan) {
+  const Path run = plan.resumed ? plan.resumed->folder() : plan.job.record.directory / "RUN";
+  const auto last = plan.resumed ? plan.resumed->last_attempt() : not_found("");
+  const int number = last.ok() ? last->number() + 1 : 1;
+  const record::Attempt attempt(run / "attempts" / std::to_string(number), number);
+  return launch::wrapped_script(plan, attempt, run.filename());
+}
+
+namespace {
+
+int show_own_script(const launch::PlannedScript& plan, Output& out) {
+  const auto text = script_to_show(plan);
+  if (!text.ok()) return out.fail(text.error());
+  out.raw(*text);
+  nlohmann::ordered_json folders = nlohmann::ordered_json::array();
+  for (const Path& folder : plan.log_folders) {
+    out.note("would make {}: without it the job would end at once, with no log", near(folder));
+    folders.push_back(folder.string());
+  }
+  out.json(dump({{"name", plan.job.name}, {"tasks", plan.tasks}, {"makes", folders}, {"script", *text}}));
+  return exit_code::kOk;
+}
+
+}  // namespace
+
+int submit_script_request(const launch::PlannedScript& plan, bool dry_run, Output& out) {
+  if (dry_run) return show_own_script(plan, out);
+  slurm::SlurmCommands scheduler(current_environment(), slurm::Wins::shell);
+  const auto submitted = launch::submit_script(plan, scheduler, Deadline::after(kSubmitPatience));
+  if (!submitted.ok()) return out.fail(submitted.error());
+  const std::string name = name_to_type(submitted->folder);
+  out.line("submitted {} ({}{})", submitted->scheduler_job, printable(plan.request.script.string()),
+           plan.tasks > 1 ? format(", {} tasks", plan.tasks) : "");
+  out.line("  run   {}", near(submitted->folder.folder()));
+  if (submitted->attempt.number() > 1) out.line("  attempt {}", submitted->attempt.number());
+  for (const Path& folder : plan.log_folders)
+    out.line("  made  {}: without it the job would have ended at once, with no log", near(folder));
+  out.line("  next  stoker status {0}, stoker logs -f {0}, stoker wait {0}, stoker cancel {0}", name);
+  out.json(dump({{"run", submitted->folder.id()},
+                 {"folder", std::filesystem::absolute(submitted->folder.folder()).string()},
+                 {"attempt", submitted->attempt.number()},
+                 {"job", submitted->scheduler_job},
+                 {"tasks", plan.tasks},
+                 {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()}}));
   return exit_code::kOk;
 }
 

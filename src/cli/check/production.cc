@@ -1,0 +1,45 @@
+#include "cli/check/production.h"
+
+#include <algorithm>
+
+#include "base/time.h"
+#include "cli/json.h"
+#include "explain/production/production.h"
+
+namespace stoker::cli {
+
+int check_production(const std::string& name, const job::Job& job, const std::optional<job::Site>& site,
+                     Output& out) {
+  using explain::Answer;
+  const RealClock clock;
+  const double now = std::chrono::duration<double>(clock.wall().time_since_epoch()).count();
+  const auto points = explain::production_points(job, site, now);
+  const auto count = [&](Answer answer) {
+    return std::count_if(points.begin(), points.end(),
+                         [&](const auto& point) { return point.answer == answer; });
+  };
+  out.line("{}: {} of {} points are met, {} not, {} not measurable", printable(name), count(Answer::yes),
+           points.size(), count(Answer::no), count(Answer::not_measurable));
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::size_t number = 0;
+  for (const explain::ProductionPoint& point : points) {
+    ++number;
+    const std::string_view mark = point.answer == Answer::yes  ? "yes"
+                                  : point.answer == Answer::no ? "no"
+                                                               : "?";
+    out.line("  {:<4}{:>3}  {}", mark, number, point.question);
+    for (const std::string& line : point.evidence) out.line("           {}", line);
+    if (!point.cure.empty()) out.line("           try: {}", point.cure);
+    list.push_back({{"number", number},
+                    {"name", std::string(point.name)},
+                    {"question", std::string(point.question)},
+                    {"answer", std::string(to_text(point.answer))},
+                    {"evidence", point.evidence},
+                    {"cure", point.cure}});
+  }
+  const bool is_ready = count(Answer::no) == 0;
+  out.json(dump({{"job", printable(name)}, {"ready", is_ready}, {"points", list}}));
+  return is_ready ? exit_code::kOk : exit_code::kFailed;
+}
+
+}  // namespace stoker::cli

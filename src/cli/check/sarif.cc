@@ -1,0 +1,52 @@
+#include "cli/check/sarif.h"
+
+#include "base/version.h"
+#include "cli/json.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string level_of(Level level) {
+  return level == Level::job ? "error" : level == Level::time ? "warning" : "note";
+}
+
+ordered_json text_of(std::string_view text) { return {{"text", std::string(text)}}; }
+
+ordered_json rules_json() {
+  ordered_json rules = ordered_json::array();
+  for (const explain::RuleText& rule : explain::rule_texts()) {
+    rules.push_back({{"id", std::string(rule.name)},
+                     {"shortDescription", text_of(rule.why)},
+                     {"defaultConfiguration", {{"level", level_of(rule.level)}}}});
+  }
+  return rules;
+}
+
+ordered_json result_json(const std::string& name, const explain::ScriptFinding& finding) {
+  const std::string text = finding.fix.empty() ? finding.text : finding.text + "\nfix: " + finding.fix;
+  const ordered_json region = {{"startLine", finding.line}, {"startColumn", finding.column}};
+  const ordered_json place = {
+      {"physicalLocation", {{"artifactLocation", {{"uri", name}}}, {"region", region}}}};
+  return {{"ruleId", finding.rule},
+          {"level", level_of(finding.level)},
+          {"message", text_of(text)},
+          {"locations", ordered_json::array({place})}};
+}
+
+}  // namespace
+
+std::string sarif_of(const std::string& name, const explain::Lint& lint) {
+  ordered_json results = ordered_json::array();
+  for (const explain::ScriptFinding& finding : lint.findings) results.push_back(result_json(name, finding));
+  const ordered_json driver = {
+      {"name", "stoker"}, {"version", std::string(version())}, {"rules", rules_json()}};
+  const ordered_json run = {
+      {"tool", {{"driver", driver}}}, {"columnKind", "unicodeCodePoints"}, {"results", results}};
+  return dump({{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+               {"version", "2.1.0"},
+               {"runs", ordered_json::array({run})}});
+}
+
+}  // namespace stoker::cli

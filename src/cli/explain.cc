@@ -1,0 +1,179 @@
+// `stoker explain RUN|JOBID|LOG...`: docs/commands/explain.md
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/time.h"
+#include "cli/commands.h"
+#include "cli/explain/answer.h"
+#include "cli/json.h"
+#include "cli/life/jobs.h"
+#include "explain/failure/run_facts.h"
+
+namespace stoker::cli {
+namespace {
+
+using explain::FailureFacts;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> what;
+  std::string runs = "runs";
+  std::int64_t attempt = 0;
+  bool rules = false;
+};
+
+bool is_folder_of_logs(const Path& path) { return folder_exists(path) && !path_exists(path / "run.json"); }
+
+bool is_log(const std::string& word) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(word, error) || is_folder_of_logs(word);
+}
+
+double now() { return unix_seconds(RealClock().wall()); }
+
+Result<Answer> explain_logs(const std::vector<std::string>& words) {
+  FailureFacts facts;
+  for (const std::string& word : words) {
+    if (folder_exists(word)) {
+      OK_OR_RETURN(logs, explain::logs_in_folder(word));
+      facts.logs.insert(facts.logs.end(), logs.begin(), logs.end());
+    } else if (path_exists(word)) {
+      facts.logs.push_back({.file = word,
+                            .name = words.size() == 1 ? Path(word).filename().string() : word,
+                            .rank = explain::rank_in_name(Path(word).filename().string())});
+    } else {
+      return not_found("explain: {}: no such log", printable(word));
+    }
+  }
+  Answer answer{.kind = "log",
+                .name = words.size() == 1 ? printable(words[0]) : format("{} logs", facts.logs.size()),
+                .life = {},
+                .note = "",
+                .waiting = {},
+                .diagnosis = {}};
+  answer.diagnosis = explain_failure(facts);
+  return answer;
+}
+
+// A job that waits, as Slurm tells it; nothing where Slurm cannot be asked.
+std::optional<Waiting> ask_why_it_waits(const std::string& job, slurm::SlurmCommands& scheduler) {
+  const auto jobs = launch::look_at_job(job, scheduler, Deadline::after(kSchedulerPatience));
+  if (!jobs.ok()) return std::nullopt;
+  for (const launch::JobLife& each : *jobs) {
+    if (each.life == launch::Life::queued) return waiting_of(each.facts);
+  }
+  return std::nullopt;
+}
+
+void tell_state(launch::Life life, const std::string& note, const std::string& where, FailureFacts& facts) {
+  if (!launch::is_over(life) || life == launch::Life::done || life == launch::Life::failed) return;
+  facts.words.push_back(
+      {where,
+       note.empty() ? format("state: {}", to_text(life)) : format("state: {} ({})", to_text(life), note),
+       -1});
+}
+
+Result<Answer> explain_run(const record::RunFolder& run, const Options& o, slurm::SlurmCommands& scheduler) {
+  const launch::RunLife life = launch::look_at(run, scheduler, Deadline::after(kSchedulerPatience));
+  Answer answer{.kind = "run",
+                .name = "run " + run.id(),
+                .life = life.life,
+                .note = life.note,
+                .waiting = {},
+                .diagnosis = {}};
+  if (life.life == launch::Life::created) return answer;
+  if (life.life == launch::Life::queued && o.attempt == 0) {
+    answer.waiting = ask_why_it_waits(life.scheduler_job, scheduler);
+    return answer;
+  }
+  OK_OR_RETURN(attempt, find_attempt(run, o.attempt));
+  FailureFacts facts = explain::facts_of_run(run, attempt, life.records, now());
+  if (attempt.number() == life.records.attempts || o.attempt == 0)
+    tell_state(life.life, life.note, "records", facts);
+  answer.diagnosis = explain_failure(facts);
+  return answer;
+}
+
+// Of an array the first task that did not end well, else its first.
+const launch::JobLife& worth_a_look(const std::vector<launch::JobLife>& jobs) {
+  for (const launch::JobLife& job : jobs) {
+    if (launch::is_over(job.life) && job.life != launch::Life::done) return job;
+  }
+  return jobs.front();
+}
+
+Result<Answer> explain_job(const Target& target, slurm::SlurmCommands& scheduler) {
+  OK_OR_RETURN(jobs, look_at(target, scheduler));
+  if (jobs.empty()) return not_found("job {}: Slurm knows none", target.job);
+  const launch::JobLife& job = worth_a_look(jobs);
+  Answer answer{.kind = "job",
+                .name = "job " + job.facts.id,
+                .life = job.life,
+                .note = job.note,
+                .waiting = {},
+                .diagnosis = {}};
+  if (job.life == launch::Life::queued) {
+    answer.waiting = waiting_of(job.facts);
+    return answer;
+  }
+  FailureFacts facts;
+  if (!job.facts.log.empty() && path_exists(job.facts.log))
+    facts.logs.push_back({.file = job.facts.log, .name = job.facts.log.filename().string(), .rank = -1});
+  tell_state(job.life, job.note, "Slurm", facts);
+  answer.diagnosis = explain_failure(facts);
+  if (facts.logs.empty())
+    answer.diagnosis->notes.push_back(
+        job.facts.log.empty() ? "Slurm does not tell where its log is (any more): stoker explain LOG"
+                              : format("its log {} is not there", job.facts.log));
+  return answer;
+}
+
+Result<Answer> answer_to(const Options& o) {
+  const bool has_several = o.what.size() > 1;
+  if (!o.what.empty() && (has_several || is_log(o.what[0]))) return explain_logs(o.what);
+  auto scheduler = make_scheduler();
+  const auto target = find_target({.run = o.what.empty() ? "last" : o.what[0], .runs = o.runs});
+  if (!target.ok()) return target.error();
+  return target->run ? explain_run(*target->run, o, scheduler) : explain_job(*target, scheduler);
+}
+
+int print_failure_rules(Output& out) {
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const explain::FailureRuleText& rule : explain::failure_rule_texts()) {
+    rows.push_back({std::string(rule.name), std::string(rule.kind), std::string(rule.cause)});
+    list.push_back({{"rule", std::string(rule.name)},
+                    {"kind", std::string(rule.kind)},
+                    {"cause", std::string(rule.cause)},
+                    {"cure", std::string(rule.cure)},
+                    {"example", std::string(rule.example)},
+                    {"origin", std::string(rule.origin)}});
+  }
+  out.table({"RULE", "KIND", "CAUSE"}, rows);
+  if (out.is_json()) out.json(dump({{"rules", list}}));
+  return exit_code::kOk;
+}
+
+}  // namespace
+
+int explain_command(std::span<const std::string> words, Output& out) {
+  Options o;
+  Arguments arguments("explain",
+                      "Says why a run, a job or what wrote a log failed, hangs or waits: one cause, the "
+                      "evidence, the cure.");
+  arguments.positional_list("RUN|JOBID|LOG", &o.what,
+                            "run id, a prefix of one, 'last' [last]; the id of any job of Slurm; or logs of "
+                            "anybody, folders of them too, also .gz and .zst");
+  arguments.option("--runs", &o.runs, "DIR", "folder that holds the runs (the job's record.directory)");
+  arguments.option("--attempt", &o.attempt, "N", "of a run: this attempt [the last]");
+  arguments.flag("--rules", &o.rules, "lists what is looked for, and does nothing else");
+  arguments.example("stoker explain last");
+  arguments.example("stoker explain slurm-812345.out");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  if (o.rules) return print_failure_rules(out);
+  const auto answer = answer_to(o);
+  if (!answer.ok()) return out.fail(answer.error());
+  return print_answer(*answer, out);
+}
+
+}  // namespace stoker::cli

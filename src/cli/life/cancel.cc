@@ -1,0 +1,85 @@
+// `stoker cancel RUN`: docs/commands/cancel.md
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/life/jobs.h"
+#include "cli/remote/host.h"
+#include "launch/control.h"
+
+namespace stoker::cli {
+namespace {
+
+using How = launch::Cancellation::How;
+
+struct Options {
+  RunChoice choice;
+  HostChoice host;
+  bool dry_run = false;
+};
+
+// "job 812345 (running)"
+std::string target(const launch::Cancellation& plan) {
+  const std::string what =
+      plan.how == How::scheduler ? format("job {}", plan.scheduler_job) : format("process {}", plan.pid);
+  return format("{} ({})", what, to_text(plan.before.life));
+}
+
+int cancel_run(const record::RunFolder& run, const Options& o, Output& out) {
+  auto scheduler = make_scheduler();
+  const auto plan = launch::plan_cancel(run, scheduler, Deadline::after(kSchedulerPatience));
+  if (!plan.ok()) return out.fail(plan.error());
+  if (!o.dry_run) {
+    const Status status = launch::cancel(run, *plan, scheduler, Deadline::after(kSchedulerPatience));
+    if (!status.ok()) return out.fail(status);
+  }
+  if (plan->how == How::none) {
+    out.line("run {}: is over already ({})", run.id(), to_text(plan->before.life));
+  } else {
+    out.line("{} {}, run {}", o.dry_run ? "would end" : "asked to end:", target(*plan), run.id());
+  }
+  const bool is_asked = plan->how != How::none && !o.dry_run;
+  out.json(dump({{"run", run.id()},
+                 {"job", plan->scheduler_job.empty() ? nlohmann::ordered_json(nullptr)
+                                                     : nlohmann::ordered_json(plan->scheduler_job)},
+                 {"state", std::string(to_text(plan->before.life))},
+                 {"asked", is_asked}}));
+  return exit_code::kOk;
+}
+
+// A job that is no run of ours: whose it is decides Slurm.
+int cancel_job(const Target& target, const Options& o, Output& out) {
+  auto scheduler = make_scheduler();
+  const auto jobs = look_at(target, scheduler);
+  if (!jobs.ok()) return out.fail(jobs.error());
+  const launch::Life life = life_of_all(*jobs);
+  const bool is_wanted = !is_over(life);
+  if (is_wanted && !o.dry_run) {
+    const Status status = scheduler.cancel(target.job, Deadline::after(kSchedulerPatience));
+    if (!status.ok()) return out.fail(status);
+  }
+  const std::string name = name_of(target, *jobs);
+  if (!is_wanted) out.line("{}: is over already ({})", name, to_text(life));
+  if (is_wanted) out.line("{} {} ({})", o.dry_run ? "would end" : "asked to end:", name, to_text(life));
+  out.json(dump({{"run", nullptr},
+                 {"job", target.job},
+                 {"state", std::string(to_text(life))},
+                 {"asked", is_wanted && !o.dry_run}}));
+  return exit_code::kOk;
+}
+
+}  // namespace
+
+int cancel(std::span<const std::string> words, Output& out) {
+  Options o;
+  Arguments arguments("cancel", "Ends a run: its job in the queue, or its processes on this machine.");
+  add_run_choice(arguments, &o.choice);
+  arguments.flag("--dry-run", &o.dry_run, "say what would be ended, and end nothing");
+  add_host_choice(arguments, &o.host);
+  arguments.example("stoker cancel last");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  if (o.host.is_elsewhere()) return run_elsewhere(o.host, "cancel", words, "", out);
+  const auto target = find_target(o.choice);
+  if (!target.ok()) return out.fail(target.error());
+  return target->run ? cancel_run(*target->run, o, out) : cancel_job(*target, o, out);
+}
+
+}  // namespace stoker::cli

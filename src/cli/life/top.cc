@@ -1,0 +1,237 @@
+// `stoker top RUN`: docs/commands/top.md
+#include <algorithm>
+
+#include "base/time.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/life/jobs.h"
+#include "launch/array/live_tasks.h"
+#include "launch/life.h"
+#include "observe/live.h"
+
+namespace stoker::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::ordered_json;
+using observe::LiveRank;
+
+constexpr std::size_t kMostRows = 40;
+constexpr std::size_t kLongestLine = 100;
+constexpr Duration kTick = 100ms;
+constexpr Duration kAskSlurm = 15s;
+
+struct Options {
+  RunChoice choice;
+  std::optional<std::int64_t> task;
+  std::optional<Duration> every;
+};
+
+struct View {
+  launch::RunLife life;
+  observe::LiveRun live;
+  std::vector<launch::LiveTask> tasks;  // of an array: those that run
+  double elapsed_s = 0;
+  bool is_certain = true;
+};
+
+// Slurm is asked now and then only; in between the run's own records tell.
+View look(const record::RunFolder& run, slurm::SlurmCommands* scheduler) {
+  const double now = unix_seconds(RealClock().wall());
+  View view;
+  const launch::OwnWord own = launch::own_word(run, now);
+  view.is_certain = scheduler != nullptr || !launch::wants_scheduler(own);
+  view.life = scheduler == nullptr ? launch::judge_life(own, {}, now)
+                                   : launch::look_at(run, *scheduler, Deadline::after(kSchedulerPatience));
+  const record::RunState& records = view.life.records;
+  const bool is_going_on = view.life.life == launch::Life::running || records.ended == 0;
+  if (records.started > 0)
+    view.elapsed_s = std::max(0.0, (is_going_on ? now : records.ended) - records.started);
+  const auto attempt = run.last_attempt();
+  if (attempt.ok() && view.life.array) {
+    view.tasks = launch::running_tasks(run, *attempt, kMostRows);
+  } else if (attempt.ok()) {
+    view.live = observe::look_live(*attempt, run.description().world_size, now);
+  }
+  return view;
+}
+
+std::string percent(const std::optional<double>& share) {
+  return share ? format("{:.0f} %", 100 * *share) : "-";
+}
+
+std::string phase_of(const LiveRank& rank) {
+  if (rank.ended) return "ended";
+  if (!rank.beacon) return "-";
+  std::string text(to_text(rank.beacon->phase));
+  // A step may take a second or two; longer in one place is worth knowing.
+  if (rank.silent_s && *rank.silent_s > 5)
+    text +=
+        format(" for {}", rounded_duration(std::chrono::duration_cast<Duration>(Seconds(*rank.silent_s))));
+  return text;
+}
+
+std::vector<std::string> row_of(const LiveRank& rank) {
+  const auto number = [](const auto& value) { return value ? std::to_string(*value) : "-"; };
+  std::vector<std::string> row = {std::to_string(rank.rank),
+                                  rank.host.empty() ? "-" : printable(rank.host),
+                                  phase_of(rank),
+                                  rank.epoch ? std::to_string(*rank.epoch + 1) : "-",
+                                  number(rank.step),
+                                  rank.steps_per_s ? format("{:.2f}", *rank.steps_per_s) : "-"};
+  for (const auto& share : rank.shares) row.push_back(percent(share));
+  row.push_back(rank.cpu_cores ? format("{:.1f}", *rank.cpu_cores) : "-");
+  row.push_back(rank.memory_bytes ? rounded(ByteCount{static_cast<std::uint64_t>(*rank.memory_bytes)}) : "-");
+  return row;
+}
+
+// Of very many ranks those that are furthest behind.
+std::vector<const LiveRank*> shown(const observe::LiveRun& live) {
+  std::vector<const LiveRank*> ranks;
+  for (const LiveRank& rank : live.ranks) ranks.push_back(&rank);
+  if (ranks.size() <= kMostRows) return ranks;
+  std::stable_sort(ranks.begin(), ranks.end(), [](const LiveRank* a, const LiveRank* b) {
+    return a->step.value_or(-1) < b->step.value_or(-1);
+  });
+  ranks.resize(kMostRows);
+  return ranks;
+}
+
+void print_tasks(const View& view, Output& out) {
+  const double now = unix_seconds(RealClock().wall());
+  std::vector<std::vector<std::string>> rows;
+  for (const launch::LiveTask& task : view.tasks) {
+    rows.push_back({std::to_string(task.number), printable(task.record.host),
+                    clock_text(std::max(0.0, now - task.record.started)),
+                    task.last_line.empty() ? "-" : printable(task.last_line.substr(0, kLongestLine))});
+  }
+  if (!rows.empty()) out.table({"TASK", "HOST", "RUNS", "LAST LINE"}, rows);
+  if (view.life.array->running > rows.size())
+    out.line("... and {} tasks more", grouped(view.life.array->running - rows.size()));
+}
+
+void print(const record::RunFolder& run, const View& view, Output& out) {
+  std::string head = format("{}: {}", run.id(), to_text(view.life.life));
+  if (view.life.life == launch::Life::running && !view.life.nodes.empty())
+    head += " on " + printable(view.life.nodes);
+  if (!view.life.note.empty()) head += format(" ({})", view.life.note);
+  if (view.elapsed_s > 0) head += ", " + clock_text(view.elapsed_s);
+  if (const auto rate = view.live.samples_per_s())
+    head += format(", {} samples/s", grouped(static_cast<std::uint64_t>(*rate)));
+  if (view.live.host_cpu_percent) head += format(", CPUs {:.0f} % busy", *view.live.host_cpu_percent);
+  out.line("{}", head);
+  if (view.life.array) return print_tasks(view, out);
+  std::vector<std::vector<std::string>> rows;
+  for (const LiveRank* rank : shown(view.live)) rows.push_back(row_of(*rank));
+  if (!rows.empty()) {
+    out.table({"RANK", "HOST", "PHASE", "EPOCH", "STEP", "STEPS/S", "DATA", "FORWARD", "BACKWARD", "COMM",
+               "OPTIM", "CKPT", "CORES", "MEMORY"},
+              rows);
+  }
+  if (rows.size() < view.live.ranks.size())
+    out.line("... and {} ranks that are further", grouped(view.live.ranks.size() - rows.size()));
+  for (const observe::LiveGpu& gpu : view.live.gpus) {
+    const auto or_dash = [](const auto& value, const char* unit) {
+      return value ? format("{:.0f} {}", *value, unit) : "-";
+    };
+    out.line("GPU {}  {} busy, {}, {}", gpu.number, or_dash(gpu.busy_percent, "%"),
+             gpu.memory_bytes ? rounded(ByteCount{static_cast<std::uint64_t>(*gpu.memory_bytes)}) : "-",
+             or_dash(gpu.power_w, "W"));
+  }
+}
+
+Json to_json_value(const record::RunFolder& run, const View& view) {
+  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json ranks = Json::array();
+  for (const LiveRank& rank : view.live.ranks) {
+    Json shares = Json::object();
+    for (std::size_t i = 0; i < rank.shares.size(); ++i)
+      shares[std::string(observe::kStepParts[i])] = or_null(rank.shares[i]);
+    ranks.push_back({{"rank", rank.rank},
+                     {"host", rank.host},
+                     {"phase", rank.beacon ? Json(std::string(to_text(rank.beacon->phase))) : Json(nullptr)},
+                     {"silent_s", or_null(rank.silent_s)},
+                     {"epoch", or_null(rank.epoch)},
+                     {"step", or_null(rank.step)},
+                     {"steps_per_s", or_null(rank.steps_per_s)},
+                     {"samples_per_s", or_null(rank.samples_per_s)},
+                     {"shares", shares},
+                     {"cpu_cores", or_null(rank.cpu_cores)},
+                     {"memory_bytes", or_null(rank.memory_bytes)},
+                     {"ended", or_null(rank.ended)}});
+  }
+  Json tasks = Json::array();
+  for (const launch::LiveTask& task : view.tasks) {
+    tasks.push_back({{"task", task.number},
+                     {"host", task.record.host},
+                     {"started", task.record.started},
+                     {"last_line", task.last_line},
+                     {"run", task.record.run.empty() ? Json(nullptr) : Json(task.record.run)}});
+  }
+  Json gpus = Json::array();
+  for (const observe::LiveGpu& gpu : view.live.gpus)
+    gpus.push_back({{"gpu", gpu.number},
+                    {"busy_percent", or_null(gpu.busy_percent)},
+                    {"memory_bytes", or_null(gpu.memory_bytes)},
+                    {"power_w", or_null(gpu.power_w)}});
+  return {{"run", run.id()},
+          {"state", std::string(to_text(view.life.life))},
+          {"elapsed_s", view.elapsed_s},
+          {"samples_per_s", or_null(view.live.samples_per_s())},
+          {"ranks", ranks},
+          {"gpus", gpus},
+          {"tasks", view.life.array ? tasks : Json(nullptr)}};
+}
+
+// The run to look at: with --task the one that a task of its array has of its own.
+Result<record::RunFolder> choose_run(const Options& o) {
+  OK_OR_RETURN(run, find_run(o.choice));
+  if (!o.task) return run;
+  const auto last = run.last_attempt();
+  if (!last.ok() || !launch::is_array(*last)) return invalid("top: --task: run {} is no array", run.id());
+  OK_OR_RETURN(task, launch::find_task(run, *last, *o.task));
+  if (auto own = launch::run_of_task(run, task)) return std::move(*own);
+  return invalid("top: --task: task {} of run {} is a single process, of which its log tells", task.number,
+                 run.id())
+      .cure("stoker logs {} -f --task {}", name_to_type(run), task.number);
+}
+
+void pause_for(Duration pause) {
+  const Deadline end = Deadline::after(pause);
+  while (!end.passed() && !stop_requested()) RealClock().sleep(std::min(kTick, end.left()));
+}
+
+}  // namespace
+
+int top(std::span<const std::string> words, Output& out) {
+  Options o;
+  Arguments arguments("top",
+                      "Shows what each rank of a run does right now: where, how fast, where its time goes.");
+  add_run_choice(arguments, &o.choice);
+  arguments.option("--every", &o.every, "DURATION",
+                   "look again so often, until the run is over; 1 s on a terminal, else once");
+  arguments.option("--task", &o.task, "N", "of an array: the ranks of this task");
+  arguments.example("stoker top last");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  if (o.every && *o.every < 100ms)
+    return out.fail(invalid("top: --every {}: must be at least 100ms", duration_text(*o.every)));
+  const auto run = choose_run(o);
+  if (!run.ok()) return out.fail(run.error());
+  auto scheduler = make_scheduler();
+  const bool is_live = !out.is_json() && (out.is_terminal() || o.every);
+  if (is_live) install_stop_signals();
+  for (Deadline next_question = Deadline::after(0s);;) {
+    const bool is_asked = next_question.passed();
+    if (is_asked) next_question = Deadline::after(kAskSlurm);
+    const View view = look(*run, is_asked ? &scheduler : nullptr);
+    if (is_live && out.is_terminal()) out.raw("\x1b[H\x1b[2J");
+    print(*run, view, out);
+    if (out.is_json()) out.json(dump(to_json_value(*run, view)));
+    std::fflush(stdout);
+    if (!is_live || (view.is_certain && launch::is_over(view.life.life))) return exit_code::kOk;
+    pause_for(o.every.value_or(1s));
+    if (stop_requested()) return exit_code::kInterrupted;
+  }
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,72 @@
+#include "cli/remote/host.h"
+
+#include <filesystem>
+
+#include "cli/output.h"
+#include "cli/runs.h"
+#include "launch/remote/send.h"
+
+namespace stoker::cli {
+namespace {
+
+// The files that go along, told of where not all of them do.
+Result<std::optional<File>> pack(const std::string& job, launch::RemoteRequest& request, Output& out) {
+  if (job.empty()) return std::optional<File>();
+  const Path here = std::filesystem::current_path();
+  OK_OR_RETURN(what, launch::list_to_send(job, here));
+  for (const std::string& name : what.left_out)
+    out.note("not sent: {}, larger than 10 MiB and not in git", printable(name));
+  OK_OR_RETURN(tar, launch::pack_to_send(what, here));
+  OK_OR_RETURN(bytes, tar.size());
+  request.sent_below = what.below;
+  request.files = std::move(what.files);
+  request.bytes = bytes;
+  return std::optional<File>(std::move(tar));
+}
+
+}  // namespace
+
+void add_host_choice(Arguments& arguments, HostChoice* choice) {
+  arguments.option("--host", &choice->host, "HOST[:DIR]",
+                   "do it on that machine, through ssh, in DIR (else in a folder that stands for this one)");
+  arguments.option("--host-program", &choice->program, "PATH", "stoker there, where ssh's PATH has none");
+}
+
+Result<launch::RemoteHost> host_of(const HostChoice& choice) {
+  return launch::parse_host(choice.host, choice.program, std::filesystem::current_path());
+}
+
+std::vector<std::string> without_host(std::span<const std::string> words) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--") {
+      kept.insert(kept.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+      break;
+    }
+    const bool is_alone = word == "--host" || word == "--host-program";
+    if (is_alone) ++i;
+    if (!is_alone && !word.starts_with("--host=") && !word.starts_with("--host-program="))
+      kept.push_back(word);
+  }
+  return kept;
+}
+
+int run_elsewhere(const HostChoice& choice, std::string_view command, std::span<const std::string> words,
+                  const std::string& job, Output& out) {
+  const auto host = host_of(choice);
+  if (!host.ok()) return out.fail(host.error());
+  launch::RemoteRequest request{
+      .words = {std::string(command)}, .folder = host->folder, .sent_below = "", .files = {}};
+  for (std::string& word : without_host(words)) request.words.push_back(std::move(word));
+  const auto tar = pack(job, request, out);
+  if (!tar.ok()) return out.fail(tar.error());
+  install_stop_signals();
+  auto call = launch::RemoteCall::open(*host, stop_requested);
+  if (!call.ok()) return out.fail(call.error());
+  std::fflush(stdout);
+  const auto code = call->run(request, *tar ? &**tar : nullptr, 1);
+  return code.ok() ? *code : out.fail(code.error());
+}
+
+}  // namespace stoker::cli
