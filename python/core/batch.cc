@@ -33,9 +33,18 @@ nb::dlpack::dtype_code code_of(DType type) {
   return nb::dlpack::dtype_code::Float;
 }
 
-nb::dlpack::dtype dtype_of(DType type) {
+}  // namespace
+
+nb::dlpack::dtype dlpack_type(DType type) {
   const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
   return {static_cast<std::uint8_t>(code_of(type)), bits, 1};
+}
+
+namespace {
+
+Array array(const MutableTensorView& view, nb::handle owner) {
+  const std::vector<std::size_t> shape(view.shape.begin(), view.shape.end());
+  return Array(view.data.data(), shape.size(), shape.data(), owner, nullptr, dlpack_type(view.dtype));
 }
 
 nb::str text(std::string_view bytes, const char* errors) {
@@ -46,11 +55,7 @@ nb::str text(std::string_view bytes, const char* errors) {
 
 }  // namespace
 
-Array Batch::image(nb::handle self) {
-  const MutableTensorView image = batch_.image();
-  const std::vector<std::size_t> shape(image.shape.begin(), image.shape.end());
-  return Array(image.data.data(), shape.size(), shape.data(), self, nullptr, dtype_of(image.dtype));
-}
+Array Batch::image(nb::handle self) { return array(batch_.image(), self); }
 
 Array Batch::bytes(nb::handle self) {
   const std::span<std::byte> bytes = batch_.bytes();
@@ -61,7 +66,10 @@ Array Batch::offsets(nb::handle self) {
   return array(batch_.offsets().data(), batch_.offsets().size(), self);
 }
 
-Array Batch::label(nb::handle self) { return array(batch_.labels().data(), count(), self); }
+Array Batch::label(nb::handle self) {
+  const MutableTensorView soft = batch_.soft_labels();
+  return soft.shape[1] > 0 ? array(soft, self) : array(batch_.labels().data(), count(), self);
+}
 
 Array Batch::index(nb::handle self) {
   // Sample numbers are below 2^32; PyTorch knows no arithmetic on unsigned 64-bit integers.

@@ -15,6 +15,9 @@ namespace stoker::python {
 /// Speaks DLPack and the buffer protocol.
 using Array = nanobind::ndarray<nanobind::array_api>;
 
+/// The type as DLPack names it.
+nanobind::dlpack::dtype dlpack_type(DType type);
+
 class Batch {
  public:
   /// `source` keeps the keys; `kinds` are those of LoaderOptions::fields.
@@ -26,6 +29,7 @@ class Batch {
   Array image(nanobind::handle self);
   Array bytes(nanobind::handle self);
   Array offsets(nanobind::handle self);
+  /// The classes; where samples are mixed, what each class counts for each sample.
   Array label(nanobind::handle self);
   Array index(nanobind::handle self);
   nanobind::list key() const;

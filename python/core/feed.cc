@@ -12,15 +12,6 @@ namespace stoker::python {
 namespace nb = nanobind;
 namespace {
 
-// How long a signal may wait for its handler.
-constexpr auto kSignalSlice = std::chrono::milliseconds(50);
-
-template <typename T>
-T take(Result<T> result) {
-  if (!result.ok()) raise(result.status());
-  return std::move(result).value();
-}
-
 Result<std::unique_ptr<formats::LocalShardSource>> open_split(const std::string& path,
                                                               const std::optional<std::string>& split) {
   if (split) return formats::LocalShardSource::open(path, *split);
@@ -90,6 +81,7 @@ data::LoaderOptions loader_options(const FeedOptions& o) {
   if (options.content == data::Content::images) {
     options.transform = {operations_of(o.transform), element_of(o.element), o.layout};
   }
+  options.mixing = o.mixing;
   return options;
 }
 

@@ -27,6 +27,7 @@ struct FeedOptions {
   nanobind::object content;          ///< as recipes.h reads it
   std::string element;               ///< "float32", ...
   data::Layout layout = data::Layout::nchw;
+  std::vector<data::MixOptions> mixing;
   std::uint64_t seed = 0;
   std::string shuffle;  ///< "none", "every_epoch", "full" or "by_shard"
   std::uint32_t window = 16;

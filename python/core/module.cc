@@ -8,6 +8,7 @@
 
 #include "base/process.h"
 #include "base/version.h"
+#include "core/checkpoint.h"
 #include "core/feed.h"
 
 namespace nb = nanobind;
@@ -33,6 +34,10 @@ FeedOptions options_of(const nb::dict& dict) {
   options.element = nb::cast<std::string>(dict["dtype"]);
   const bool is_last = nb::cast<bool>(dict["channels_last"]);
   options.layout = is_last ? stoker::data::Layout::nhwc : stoker::data::Layout::nchw;
+  if (const auto alpha = nb::cast<double>(dict["mixup"]); alpha != 0)
+    options.mixing.push_back({stoker::data::MixKind::mixup, alpha});
+  if (const auto alpha = nb::cast<double>(dict["cutmix"]); alpha != 0)
+    options.mixing.push_back({stoker::data::MixKind::cutmix, alpha});
   options.seed = nb::cast<std::uint64_t>(dict["seed"]);
   options.shuffle = nb::cast<std::string>(dict["shuffle"]);
   options.window = nb::cast<std::uint32_t>(dict["window"]);
@@ -111,6 +116,7 @@ NB_MODULE(_core, m) {
   });
   define_batch(m);
   define_feed(m);
+  stoker::python::define_checkpoint(m);
   // Loaders that live until the interpreter ends are closed by loader.py; what is then left is no leak.
   nb::set_leak_warnings(false);
 }

@@ -1,5 +1,5 @@
 """Feeds a training from sharded datasets: read ahead, checked, decoded and transformed by C++ threads, in an order that
-is a function of (seed, epoch, position), so that a run resumes exactly and on any number of processes.
+is a function of (seed, epoch, position), so that a run resumes exactly and on any number of processes; saves and loads the checkpoints of any training loop; submits functions to Slurm.
 
 Importing this module imports neither numpy nor torch."""
 
@@ -21,29 +21,51 @@ from stoker.errors import (
 from stoker.loader import Loader
 
 if TYPE_CHECKING:
+    from stoker import checkpoint
+    from stoker.call import RemoteError
     from stoker.data_loader import DataLoader
+    from stoker.futures import FailedRunError, Future, TaskFuture, map_array, submit
 
 __all__ = [
     "CancelledError",
     "CorruptError",
     "DataLoader",
     "ExistsError",
+    "FailedRunError",
+    "Future",
     "InternalError",
     "InvalidError",
     "Loader",
     "NoSpaceError",
     "NotFoundError",
+    "RemoteError",
     "StokerError",
+    "TaskFuture",
     "UnavailableError",
     "WaitTimeoutError",
     "__version__",
+    "checkpoint",
+    "map_array",
+    "submit",
 ]
+
+# Their imports (multiprocessing, subprocess, threading) are not paid for by those who do not use them.
+_LATER = {
+    "DataLoader": "data_loader",
+    "FailedRunError": "futures",
+    "Future": "futures",
+    "RemoteError": "call",
+    "TaskFuture": "futures",
+    "map_array": "futures",
+    "submit": "futures",
+}
 
 
 def __getattr__(name: str) -> object:
-    # Its imports (multiprocessing, threading) are not paid for by those who do not use it.
-    if name == "DataLoader":
-        from stoker.data_loader import DataLoader
+    import importlib
 
-        return DataLoader
+    if name in _LATER:
+        return getattr(importlib.import_module(f"stoker.{_LATER[name]}"), name)
+    if name == "checkpoint":
+        return importlib.import_module("stoker.checkpoint")
     raise AttributeError(f"module 'stoker' has no attribute {name!r}")

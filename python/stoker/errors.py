@@ -63,6 +63,11 @@ def after_fork(made_by: int, used_by: int) -> InvalidError:
     )
 
 
+def code_of(error: StokerError) -> str:
+    """The code of which it is the exception."""
+    return next((code for code, kind in _BY_CODE.items() if isinstance(error, kind)), "internal")
+
+
 def make(code: str, text: str) -> StokerError:
     """The exception of that code; called by the C++ part."""
     return _BY_CODE.get(code, InternalError)(text)

@@ -15,6 +15,8 @@ _GOOD_ENOUGH = 0.9
 _LEAST_SAMPLES = 4
 _ROUNDS = 3  # in turns; the median of the ratios counts
 _ROUND_S = 0.06  # many times the 5 ms after which a thread must let go of the lock
+# What code that holds the lock keeps busy, however many threads run it: one core, and a little for handing it over.
+_ONE_CORE = 1.15
 # A batch that is ready sooner than this gains nothing from being made elsewhere.
 _QUICK_BATCH_S = 0.001
 # What threads must not share: somebody's position in a file is everybody's.
@@ -43,29 +45,38 @@ def _waited_for_a_core_s() -> float:
         return 0.0
 
 
-def _rate(get: Callable[[int], Any], indices: Sequence[int]) -> float:
-    """Samples per second of the calling thread, on a core of its own."""
+@dataclass(frozen=True)
+class _Pace:
+    rate: float  # samples per second, on a core of its own
+    computed_s: float
+    ended: float
+
+
+def _pace(get: Callable[[int], Any], indices: Sequence[int], end: float) -> _Pace:
+    """Of the calling thread, until that time of perf_counter."""
     started, waited, used = time.perf_counter(), _waited_for_a_core_s(), time.thread_time()
     done = 0
     for index in itertools.cycle(indices):
         get(index)
         done += 1
-        if done >= _LEAST_SAMPLES and time.perf_counter() - started > _ROUND_S:
+        if done >= _LEAST_SAMPLES and time.perf_counter() > end:
             break
-    seconds = time.perf_counter() - started - (_waited_for_a_core_s() - waited)
-    return done / max(1e-9, seconds, time.thread_time() - used)
+    ended, computed = time.perf_counter(), time.thread_time() - used
+    on_a_core = max(1e-9, ended - started - (_waited_for_a_core_s() - waited), computed)
+    return _Pace(done / on_a_core, computed, ended)
 
 
-def _rate_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> float:
-    """Samples per second of so many threads, each with its share."""
-    rates = [0.0] * len(shares)
+def _pace_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """Samples per second of so many threads, each with its share, and how many cores computed."""
+    paces: list[_Pace] = []
     failures: list[BaseException] = []
-    begin = threading.Barrier(len(shares))
+    begun: list[float] = []
+    begin = threading.Barrier(len(shares), lambda: begun.append(time.perf_counter()))
 
     def work(number: int) -> None:
         try:
             begin.wait()
-            rates[number] = _rate(get, shares[number])
+            paces.append(_pace(get, shares[number], begun[0] + _ROUND_S))
         except BaseException as error:
             failures.append(error)
 
@@ -77,7 +88,8 @@ def _rate_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> floa
         thread.join()
     if failures:
         raise failures[0]
-    return sum(rates)
+    seconds = max(pace.ended for pace in paces) - begun[0]
+    return sum(pace.rate for pace in paces), sum(pace.computed_s for pace in paces) / max(1e-9, seconds)
 
 
 def open_handle(dataset: Any, depth: int = 3) -> str | None:
@@ -102,9 +114,14 @@ def measure(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any
     if handle is not None:
         return {"handle": handle}
     shares = [indices[i % len(indices) :] for i in range(workers)]
-    rates = [(_rate_of(get, [indices]), _rate_of(get, shares)) for _ in range(_ROUNDS)]
-    gains = sorted(together / alone for alone, together in rates)
-    return {"alone": max(alone for alone, _ in rates), "gain": gains[len(gains) // 2]}
+    paces = [(_pace_of(get, [indices]), _pace_of(get, shares)) for _ in range(_ROUNDS)]
+    gain = sorted(together / alone for (alone, _), (together, _) in paces)[_ROUNDS // 2]
+    busy_alone = max(busy for (_, busy), _ in paces)
+    busy = max(busy for _, (_, busy) in paces)
+    # A thread that waits for the lock may wait for a core as well, on a machine with much to do.
+    if busy_alone > 0.5 and busy < _ONE_CORE:
+        gain = min(gain, busy)
+    return {"alone": max(alone for (alone, _), _ in paces), "gain": gain}
 
 
 def _measure_in_a_fork(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any] | None:

@@ -48,6 +48,8 @@ class Loader:
         split: str | None = None,
         dtype: Literal["float32", "float16", "bfloat16", "uint8"] = "float32",
         channels_last: bool = False,
+        mixup: float = 0.0,
+        cutmix: float = 0.0,
         fields: Sequence[str] | None = None,
         tensors: arrays.Kind = "auto",
         component: str = "",

@@ -12,7 +12,10 @@ Path = str | os.PathLike[str]
 
 _CHOICES = {"errors": ("raise", "skip"), "remainder": ("pad", "drop", "exact")}
 # What goes on as it is given.
-_SAME = ("split", "transform", "dtype", "channels_last", "seed", "drop_last", "remainder", "resident", "check", "cache")
+_SAME = (
+    *("split", "transform", "dtype", "channels_last", "mixup", "cutmix"),
+    *("seed", "drop_last", "remainder", "resident", "check", "cache"),
+)
 
 
 def rank_and_world_size(rank: int | None, world_size: int | None) -> tuple[int, int]:

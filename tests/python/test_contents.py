@@ -2,24 +2,11 @@
 
 import io
 import json
-import tarfile
 
 import numpy
+import packing
 import pytest
 import stoker as stoker_module
-
-
-def packed(stoker, folder, files):
-    """A dataset of these (name, bytes), in a tar shard as webdataset has them."""
-    tar = folder / "shards/train-000000.tar"
-    tar.parent.mkdir()
-    with tarfile.open(tar, "w") as archive:
-        for name, content in files:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    stoker("data", "index", tar.parent, code=0)
-    return tar.parent
 
 
 def npy(array):
@@ -37,7 +24,7 @@ def measurements(stoker, tmp_path):
         array = numpy.full((2, 3), i, dtype=numpy.int32)
         return [(f"s{i:03}.json", json.dumps(about).encode()), (f"s{i:03}.npy", npy(array))]
 
-    return packed(stoker, tmp_path, [file for i in range(100) for file in of(i)])
+    return packing.indexed_files(stoker, tmp_path, [file for i in range(100) for file in of(i)])
 
 
 def loader(path, **options):
@@ -69,7 +56,7 @@ def test_stored_bytes_of_a_named_file(measurements):
 def test_tokens_are_cut_into_sequences_with_what_comes_next(stoker, tmp_path):
     tokens = numpy.arange(1000, dtype=numpy.uint16)
     documents = [(f"d{i}.bin", part.tobytes()) for i, part in enumerate(numpy.split(tokens, [7, 300, 301, 820]))]
-    dataset = packed(stoker, tmp_path, documents)
+    dataset = packing.indexed_files(stoker, tmp_path, documents)
     with loader(dataset, tokens=64, component="bin", shuffle=False) as it:
         rows = numpy.concatenate([batch["tokens"] for batch in it])
     assert rows.shape == (15, 65) and rows.dtype == numpy.int64

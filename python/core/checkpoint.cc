@@ -1,0 +1,339 @@
+#include "core/checkpoint.h"
+
+#include <atomic>
+#include <functional>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <thread>
+
+#include "base/thread.h"
+#include "checkpoint/catalog.h"
+#include "checkpoint/foreign/latest.h"
+#include "checkpoint/read/step_reader.h"
+#include "core/batch.h"
+#include "core/errors.h"
+#include "format/safetensors.h"
+
+namespace stoker::python {
+namespace nb = nanobind;
+namespace {
+
+Duration seconds(double s) { return std::chrono::duration_cast<Duration>(Seconds(s)); }
+
+Deadline deadline_after(double timeout_s) {
+  return timeout_s <= 0 ? Deadline::never() : Deadline::after(seconds(timeout_s));
+}
+
+DType dtype_of(const std::string& name) {
+  const std::optional<DType> dtype = dtype_named(name);
+  if (!dtype) raise(invalid("checkpoint: dtype '{}' is not known", printable(name)));
+  return *dtype;
+}
+
+// Ctrl-C while bytes are moved by another thread.
+class Interrupt final : public Progress {
+ public:
+  void report(const ProgressState&) override {}
+  bool stop_requested() const override { return is_asked_.load(std::memory_order_relaxed); }
+  void ask() { is_asked_.store(true, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> is_asked_{false};
+};
+
+// Runs `work` on a thread, Python's signal handlers meanwhile; raises what either raises.
+void run_aside(const std::function<Status(Progress&)>& work) {
+  Interrupt interrupt;
+  Status status;
+  Mutex mutex;
+  Condition changed;
+  bool is_done = false;
+  std::thread thread([&] {
+    Status ended = work(interrupt);
+    const MutexLock lock(mutex);
+    status = std::move(ended);
+    is_done = true;
+    changed.notify_all();
+  });
+  bool is_interrupted = false;
+  for (bool is_over = false; !is_over;) {
+    {
+      const nb::gil_scoped_release released;
+      const MutexLock lock(mutex);
+      if (!is_done) changed.wait(mutex, Deadline::after(kSignalSlice));
+      is_over = is_done;
+    }
+    if (!is_over && !is_interrupted && PyErr_CheckSignals() != 0) {
+      is_interrupted = true;
+      interrupt.ask();
+    }
+  }
+  thread.join();
+  if (is_interrupted) throw nb::python_error();
+  if (!status.ok()) raise(status);
+}
+
+checkpoint::Contents contents_of(const std::vector<SavedTensor>& tensors) {
+  checkpoint::Contents contents;
+  for (const auto& [kind, name, dtype, shape, address, bytes, whole, first_row] : tensors) {
+    const std::span data(reinterpret_cast<const std::byte*>(address), bytes);
+    TensorView view{name, dtype_of(dtype), shape, data};
+    const bool is_optimizer = (kind & kOptimizer) != 0;
+    const bool is_of_zero = (kind & kOfRankZero) != 0;
+    if ((kind & kShard) != 0) {
+      contents.shards.push_back({std::move(view), whole, first_row, is_optimizer});
+    } else if (is_optimizer) {
+      (is_of_zero ? contents.optimizer_of_rank_zero : contents.optimizer).push_back(std::move(view));
+    } else {
+      (is_of_zero ? contents.buffers : contents.parameters).push_back(std::move(view));
+    }
+  }
+  return contents;
+}
+
+checkpoint::SaverOptions options_of(const nb::dict& dict) {
+  checkpoint::SaverOptions options;
+  options.directory = nb::cast<std::string>(dict["directory"]);
+  options.rank = Rank{nb::cast<int>(dict["rank"])};
+  options.world_size = WorldSize{nb::cast<int>(dict["world_size"])};
+  options.run = nb::cast<std::string>(dict["run"]);
+  options.writer = nb::cast<std::string>(dict["writer"]);
+  options.keep = nb::cast<int>(dict["keep"]);
+  options.keep_every = seconds(nb::cast<double>(dict["keep_every_s"]));
+  options.keep_best = nb::cast<int>(dict["keep_best"]);
+  options.metric = nb::cast<std::string>(dict["metric"]);
+  options.limit = seconds(nb::cast<double>(dict["timeout_s"]));
+  options.compares_ranks = true;
+  return options;
+}
+
+// Memory of an object that speaks DLPack or the buffer protocol, kept as long as this lives.
+class Memory {
+ public:
+  explicit Memory(nb::ndarray<nb::ro, nb::device::cpu> array) : array_(std::move(array)) {
+    std::int64_t stride = 1;
+    for (std::size_t i = array_.ndim(); i-- > 0;) {
+      if (array_.shape(i) > 1 && array_.stride(i) != stride) is_contiguous_ = false;
+      stride *= static_cast<std::int64_t>(array_.shape(i));
+    }
+  }
+  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(array_.data()); }
+  std::size_t bytes() const { return array_.nbytes(); }
+  bool is_contiguous() const { return is_contiguous_; }
+  std::vector<std::int64_t> shape() const {
+    std::vector<std::int64_t> shape;
+    for (std::size_t i = 0; i < array_.ndim(); ++i)
+      shape.push_back(static_cast<std::int64_t>(array_.shape(i)));
+    return shape;
+  }
+  // As safetensors names it, or nothing.
+  std::optional<std::string> dtype() const {
+    for (int i = 0; i <= static_cast<int>(DType::u64); ++i) {
+      const DType dtype = static_cast<DType>(i);
+      if (dlpack_type(dtype) == array_.dtype()) return std::string(to_text(dtype));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  nb::ndarray<nb::ro, nb::device::cpu> array_;
+  bool is_contiguous_ = true;
+};
+
+// Memory of our own for one tensor, and the address that a reader fills.
+std::pair<Array, std::uintptr_t> make_array(const std::string& dtype_name,
+                                            const std::vector<std::int64_t>& shape) {
+  const DType dtype = dtype_of(dtype_name);
+  const auto bytes = formats::tensor_bytes(dtype, shape);
+  if (!bytes) raise(invalid("checkpoint: shape is negative or too large"));
+  auto* data = new std::vector<std::byte>(std::max<std::uint64_t>(*bytes, 1));  // the capsule owns it
+  const nb::capsule owner(data, [](void* p) noexcept { delete static_cast<std::vector<std::byte>*>(p); });
+  const std::vector<std::size_t> sizes(shape.begin(), shape.end());
+  return {Array(data->data(), sizes.size(), sizes.data(), owner, nullptr, dlpack_type(dtype)),
+          reinterpret_cast<std::uintptr_t>(data->data())};
+}
+
+nb::dict latest_checkpoint(const std::string& folder, const std::string& match, double settle_s) {
+  checkpoint::Latest latest;
+  run_aside([&](Progress& progress) -> Status {
+    RealClock clock;
+    OK_OR_RETURN(found, checkpoint::find_latest(folder, {match, seconds(settle_s)}, clock, progress));
+    latest = std::move(found);
+    return {};
+  });
+  nb::list skipped;
+  for (const checkpoint::SkippedStep& step : latest.skipped) {
+    skipped.append(nb::make_tuple(step.folder.string(), step.why));
+  }
+  nb::dict dict;
+  dict["path"] = latest.path ? nb::cast(latest.path->string()) : nb::none();
+  dict["kind"] = latest.kind;
+  dict["step"] = latest.step;
+  dict["skipped"] = skipped;
+  return dict;
+}
+
+}  // namespace
+
+Saver::Saver(const nb::dict& options) : saver_(take(checkpoint::Saver::create(options_of(options)))) {}
+
+checkpoint::Saver& Saver::saver() const {
+  if (!saver_) raise(invalid("checkpoint: this saver was made before a fork"));
+  return *saver_;
+}
+
+void Saver::reserve(const std::vector<SavedTensor>& tensors) {
+  const checkpoint::Contents contents = contents_of(tensors);
+  Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = saver().reserve(contents);
+  }
+  if (!status.ok()) raise(status);
+}
+
+std::uint64_t Saver::save(std::int64_t step, const std::vector<SavedTensor>& tensors,
+                          const std::string& state, const std::string& rank_state,
+                          const std::string& hyper_parameters) {
+  checkpoint::Contents contents = contents_of(tensors);
+  contents.step = Step{step};
+  contents.state = take(checkpoint::State::parse("state", state));
+  contents.rank_state = take(checkpoint::State::parse("rank_state", rank_state));
+  contents.hyper_parameters = take(checkpoint::State::parse("hyper_parameters", hyper_parameters));
+  checkpoint::Saver& own = saver();
+  const std::uint64_t turn = own.turns();
+  Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = own.save(contents);
+  }
+  // An error of an earlier turn is its outcome; whoever holds its handle is told there.
+  if (own.turns() == turn) raise(status);
+  return turn;
+}
+
+void Saver::wait(std::uint64_t turn, double timeout_s) {
+  const Deadline deadline = deadline_after(timeout_s);
+  for (bool is_over = false; !is_over;) {
+    {
+      const nb::gil_scoped_release released;
+      is_over =
+          saver().wait_for_turn(turn, Deadline::after(std::min<Duration>(kSignalSlice, deadline.left())));
+    }
+    if (is_over) break;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (deadline.passed())
+      raise(timeout("checkpoint: still being written after {}", rounded_duration(seconds(timeout_s))));
+  }
+  const std::optional<Status> outcome = saver().outcome(turn);
+  if (outcome && !outcome->ok()) raise(*outcome);
+}
+
+bool Saver::is_done(std::uint64_t turn) const {
+  return saver().wait_for_turn(turn, Deadline::after(Duration::zero()));
+}
+
+std::optional<std::string> Saver::failure(std::uint64_t turn) const {
+  const std::optional<Status> outcome = saver().outcome(turn);
+  if (!outcome || outcome->ok()) return std::nullopt;
+  return outcome->to_string();
+}
+
+std::optional<nb::dict> Saver::times() const {
+  const auto times = saver().last_times();
+  if (!times) return std::nullopt;
+  nb::dict dict;
+  dict["step"] = times->step.value;
+  dict["stall_s"] = times->stall_s;
+  dict["write_s"] = times->write_s;
+  dict["commit_s"] = times->commit_s;
+  dict["bytes"] = times->bytes;
+  return dict;
+}
+
+void Saver::finish(double timeout_s) {
+  Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = saver().finish(deadline_after(timeout_s));
+  }
+  if (!status.ok()) raise(status);
+}
+
+StepReader::StepReader(const std::string& folder)
+    : folder_(folder), manifest_(take(checkpoint::manifest_of_step(folder))) {}
+
+std::vector<std::string> StepReader::rank_states() const {
+  std::vector<std::string> states;
+  for (const checkpoint::State& state : manifest_.rank_states) states.push_back(state.to_json());
+  return states;
+}
+
+std::vector<std::tuple<bool, std::string, std::string, std::vector<std::int64_t>>> StepReader::tensors()
+    const {
+  std::vector<std::tuple<bool, std::string, std::string, std::vector<std::int64_t>>> all;
+  for (const checkpoint::Part part : checkpoint::kParts) {
+    for (const checkpoint::TensorInfo& tensor : manifest_.of(part)) {
+      all.emplace_back(part == checkpoint::Part::optimizer, tensor.name, std::string(to_text(tensor.dtype)),
+                       tensor.shape);
+    }
+  }
+  return all;
+}
+
+void StepReader::read(const std::vector<WantedRows>& targets) const {
+  std::vector<checkpoint::RowTarget> rows;
+  for (const auto& [is_optimizer, name, dtype_name, shape, first_row, address] : targets) {
+    const DType dtype = dtype_of(dtype_name);
+    const std::span data(reinterpret_cast<std::byte*>(address),
+                         formats::tensor_bytes(dtype, shape).value_or(0));
+    rows.push_back({is_optimizer, {name, dtype, shape, data}, first_row});
+  }
+  run_aside([&](Progress& progress) { return checkpoint::read_rows(folder_, rows, progress); });
+}
+
+void define_checkpoint(nb::module_& m) {
+  nb::class_<Saver>(m, "CheckpointSaver")
+      .def(nb::init<const nb::dict&>(), nb::arg("options"))
+      .def("reserve", &Saver::reserve, nb::arg("tensors"))
+      .def("save", &Saver::save, nb::arg("step"), nb::arg("tensors"), nb::arg("state"), nb::arg("rank_state"),
+           nb::arg("hyper_parameters"))
+      .def("wait", &Saver::wait, nb::arg("turn"), nb::arg("timeout_s"))
+      .def("is_done", &Saver::is_done, nb::arg("turn"))
+      .def("failure", &Saver::failure, nb::arg("turn"))
+      .def("times", &Saver::times)
+      .def("finish", &Saver::finish, nb::arg("timeout_s"))
+      .def("forget", &Saver::forget);
+  nb::class_<StepReader>(m, "CheckpointStep")
+      .def(nb::init<const std::string&>(), nb::arg("folder"))
+      .def_prop_ro("step", &StepReader::step)
+      .def_prop_ro("world_size", &StepReader::world_size)
+      .def_prop_ro("run", &StepReader::run)
+      .def_prop_ro("state", &StepReader::state)
+      .def_prop_ro("hyper_parameters", &StepReader::hyper_parameters)
+      .def_prop_ro("rank_states", &StepReader::rank_states)
+      .def_prop_ro("tensors", &StepReader::tensors)
+      .def("read", &StepReader::read, nb::arg("targets"));
+  nb::class_<Memory>(m, "Memory")
+      .def(nb::init<nb::ndarray<nb::ro, nb::device::cpu>>(), nb::arg("array"))
+      .def_prop_ro("address", &Memory::address)
+      .def_prop_ro("bytes", &Memory::bytes)
+      .def_prop_ro("shape", &Memory::shape)
+      .def_prop_ro("dtype", &Memory::dtype)
+      .def_prop_ro("is_contiguous", &Memory::is_contiguous);
+  m.def("make_array", &make_array, nb::arg("dtype"), nb::arg("shape"));
+  m.def(
+      "checkpoint_steps",
+      [](const std::string& directory) {
+        std::vector<std::int64_t> steps;
+        for (const Step step : take(checkpoint::step_folders(directory))) steps.push_back(step.value);
+        return steps;
+      },
+      nb::arg("directory"));
+  m.def("latest_checkpoint", &latest_checkpoint, nb::arg("folder"), nb::arg("match"), nb::arg("settle_s"));
+}
+
+}  // namespace stoker::python

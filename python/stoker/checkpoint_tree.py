@@ -1,0 +1,251 @@
+"""A nested state as JSON with names in place of its tensors, and back. What JSON has no word for is an object of one
+member: {"dict": {...}}, {"tuple": [...]}, {"items": [[key, value], ...]}, {"bytes": "00ff"}, {"number": "nan"},
+{"tensor": [part, name, library, type]}. docs/formats/checkpoint.md lists them. Nothing is pickled."""
+
+import json
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from stoker.errors import CorruptError, InvalidError
+
+MODEL, OPTIMIZER = "model", "optimizer"
+Place = tuple[str, str]  # part and name, as stored
+
+
+@dataclass
+class Flat:
+    """A state taken apart: `tree` has the names of `tensors`, by (part, name) in the order in which they were met."""
+
+    tree: Any
+    tensors: dict[Place, Any] = field(default_factory=dict)
+    paths: dict[Place, str] = field(default_factory=dict)  # how the caller names them
+
+
+def _join(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+class _Flattener:
+    """`is_tensor` says of which objects the values are kept aside; `describe` gives the tree's words about one."""
+
+    def __init__(self, has_model: bool, is_tensor: Callable[[Any], bool], describe: Callable[[Any], list[str]]):
+        self._has_model = has_model
+        self._is_tensor, self._describe = is_tensor, describe
+        self._open: set[int] = set()
+        self.flat = Flat(None)
+
+    def _place(self, path: str) -> Place:
+        """Part `model` is the model and nothing else, so that it opens as one; names in `optimizer` are PyTorch's."""
+        part, name = MODEL, path
+        if self._has_model:
+            top, _, below = path.partition(".")
+            part = MODEL if top == MODEL else OPTIMIZER
+            name = below if top in (MODEL, OPTIMIZER) and below else path
+        name = name or "_"
+        taken = name
+        number = 2
+        while (part, taken) in self.flat.tensors:
+            taken, number = f"{name}#{number}", number + 1
+        return part, taken
+
+    def value(self, value: Any, path: str) -> Any:
+        if value is None or value is True or value is False:
+            return value
+        if isinstance(value, str):
+            return _text(str.__str__(value))
+        if isinstance(value, int):
+            return int(value)
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else {"number": str(float(value))}
+        if isinstance(value, (bytes, bytearray)):
+            return {"bytearray" if isinstance(value, bytearray) else "bytes": value.hex()}
+        if isinstance(value, complex):
+            return {"complex": [self.value(value.real, path), self.value(value.imag, path)]}
+        if self._is_tensor(value):
+            place = self._place(path)
+            self.flat.tensors[place], self.flat.paths[place] = value, path
+            return {"tensor": [*place, *self._describe(value)]}
+        if isinstance(value, (Mapping, list, tuple)):
+            return self._container(value, path)
+        if type(value).__module__ == "numpy" and hasattr(value, "item"):
+            return self.value(value.item(), path)  # a scalar
+        raise InvalidError(
+            f"checkpoint: '{path}' is {_article(type(value).__name__)}, which a checkpoint does not hold\n"
+            "  try: dicts, lists, tuples, numbers, text, bytes and tensors, e.g. its state_dict() or vars() of it"
+        )
+
+    def _container(self, value: Any, path: str) -> Any:
+        if id(value) in self._open:
+            raise InvalidError(f"checkpoint: '{path}' contains itself")
+        self._open.add(id(value))
+        if isinstance(value, Mapping):
+            made = self._mapping(value, path)
+        else:
+            made = [self.value(item, _join(path, number)) for number, item in enumerate(value)]
+            if isinstance(value, tuple):
+                made = {"tuple": made}
+        self._open.discard(id(value))
+        return made
+
+    def _mapping(self, value: Mapping[Any, Any], path: str) -> Any:
+        kind = "counter" if isinstance(value, Counter) else "ordered" if isinstance(value, OrderedDict) else "dict"
+        if kind != "counter" and all(type(key) is str and _is_utf8(key) for key in value):
+            return {kind: {key: self.value(item, _join(path, key)) for key, item in value.items()}}
+        items = []
+        for key, item in value.items():
+            if not isinstance(key, (str, int, float, bytes, tuple, type(None))):
+                raise InvalidError(f"checkpoint: '{path}' has a key of type {type(key).__name__}")
+            items.append([self.value(key, path), self.value(item, _join(path, key))])
+        return {"items" if kind == "dict" else kind: items}
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _text(text: str) -> Any:
+    return text if _is_utf8(text) else {"text": text.encode("utf-8", "surrogatepass").hex()}
+
+
+def flatten(state: Any, is_tensor: Callable[[Any], bool], describe: Callable[[Any], list[str]]) -> Flat:
+    """Takes a state apart. Raises InvalidError for what no checkpoint holds, naming where it is."""
+    has_model = isinstance(state, Mapping) and MODEL in state and isinstance(state[MODEL], Mapping)
+    flattener = _Flattener(has_model, is_tensor, describe)
+    flattener.flat.tree = flattener.value(state, "")
+    return flattener.flat
+
+
+def top_level(state: Any) -> dict[str, Any]:
+    """The plain values on top, for people and `stoker checkpoint diff`."""
+    if not isinstance(state, Mapping):
+        return {}
+    shown = {}
+    for key, value in state.items():
+        is_small = isinstance(value, (bool, float, str)) or (isinstance(value, int) and -(2**63) <= value < 2**64)
+        if isinstance(key, str) and _is_utf8(key) and key != "python" and is_small:
+            shown[key] = stored_value(value)
+    return shown
+
+
+def stored_value(value: Any) -> Any:
+    """A value as checkpoint::State writes it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, str) and not _is_utf8(value):
+        return {"text_hex": value.encode("utf-8", "surrogatepass").hex()}
+    return value
+
+
+def read_value(value: Any) -> Any:
+    """What stored_value was given."""
+    if not isinstance(value, dict):
+        return value
+    if "number" in value:
+        return float(value["number"])
+    if "bytes" in value:
+        return bytes.fromhex(value["bytes"])
+    return bytes.fromhex(value["text_hex"]).decode("utf-8", "surrogatepass")
+
+
+def to_text(tree: Any) -> str:
+    return json.dumps(tree, separators=(",", ":"), allow_nan=False)
+
+
+def _restored(made: Callable[..., Any], value: Any) -> Any:
+    try:
+        return made(value)
+    except (TypeError, ValueError):
+        raise CorruptError(f"checkpoint: its tree holds {str(value)[:80]!r}, which stoker does not write") from None
+
+
+def unflatten(tree: Any, tensor: Callable[[list[str]], Any]) -> Any:
+    """The state of a tree; `tensor` is asked for each of its tensors."""
+    if isinstance(tree, list):
+        return [unflatten(item, tensor) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if len(tree) != 1:
+        raise CorruptError(f"checkpoint: its tree holds {str(tree)[:80]!r}, which stoker does not write")
+    ((kind, value),) = tree.items()
+    match kind, value:
+        case "tensor", [str(), str(), *_]:
+            return tensor(value)
+        case (("dict" | "ordered"), dict()):
+            pairs = ((key, unflatten(item, tensor)) for key, item in value.items())
+            return OrderedDict(pairs) if kind == "ordered" else dict(pairs)
+        case (("items" | "counter" | "ordered"), list()):
+            found = ((unflatten(key, tensor), unflatten(item, tensor)) for key, item in value)
+            return {"items": dict, "counter": Counter, "ordered": OrderedDict}[kind](dict(found))
+        case "tuple", list():
+            return tuple(unflatten(item, tensor) for item in value)
+        case "complex", [real, imaginary]:
+            return complex(unflatten(real, tensor), unflatten(imaginary, tensor))
+        case "number", str():
+            return _restored(float, value)
+        case "bytes", str():
+            return _restored(bytes.fromhex, value)
+        case "bytearray", str():
+            return _restored(bytearray.fromhex, value)
+        case "text", str():
+            return _restored(bytes.fromhex, value).decode("utf-8", "surrogatepass")
+    raise CorruptError(f"checkpoint: its tree holds {str(tree)[:80]!r}, which stoker does not write")
+
+
+def parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise CorruptError(f"checkpoint: its tree is not JSON ({error})") from None
+
+
+def select(tree: Any, patterns: list[str], path: str = "") -> Any:
+    """The parts of a tree that a pattern names: `model`, `model.backbone`, `*.bias`. What has no such part is left out."""
+    if path and any(is_below(path, pattern) for pattern in patterns):
+        return tree
+    if isinstance(tree, dict):
+        ((kind, value),) = tree.items()
+        if kind in ("dict", "ordered") and isinstance(value, dict):
+            kept = {key: select(item, patterns, _join(path, key)) for key, item in value.items()}
+            kept = {key: item for key, item in kept.items() if item is not _NOTHING}
+            return {kind: kept} if kept or not path else _NOTHING
+        if kind in ("items", "ordered") and isinstance(value, list):
+            pairs = [[key, select(item, patterns, _join(path, key))] for key, item in value]
+            pairs = [pair for pair in pairs if pair[1] is not _NOTHING]
+            return {kind: pairs} if pairs or not path else _NOTHING
+    return _NOTHING if path else tree
+
+
+_NOTHING = object()
+
+
+def is_below(path: str, pattern: str) -> bool:
+    return path == pattern or path.startswith(pattern + ".") or fnmatchcase(path, pattern)
+
+
+def tensors_of(tree: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
+    """(path, what the tree says) of each tensor."""
+    if isinstance(tree, list):
+        for number, item in enumerate(tree):
+            yield from tensors_of(item, _join(path, number))
+    elif isinstance(tree, dict) and len(tree) == 1:
+        ((kind, value),) = tree.items()
+        if kind == "tensor":
+            yield path, value
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                yield from tensors_of(item, _join(path, key))
+        elif kind == "tuple":
+            yield from tensors_of(value, path)
+        elif kind in ("items", "counter", "ordered"):
+            for key, item in value:
+                yield from tensors_of(item, _join(path, key if not isinstance(key, dict) else "?"))
