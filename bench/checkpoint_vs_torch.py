@@ -3,18 +3,17 @@ holds the temporary folder. Stall: how long the training stands still. Durable: 
 cut; torch.save and safetensors sync nothing, so their file is fsynced after. Stoker also checksums and commits."""
 
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import torch
-from measure import BIN, REPOSITORY, Interval, median_interval, ratio_interval
+from checkpoint_ranks import TENSORS, Ranks
+from measure import Interval, median_interval, ratio_interval
 from safetensors.torch import save_file
 
 BYTES = 512 << 20
-COUNT = 2405
 ROUNDS = 11
 LIMITS = {"stall": 0.5, "durable": 1.0}  # of torch.save
 
@@ -41,23 +40,15 @@ def report(name: str, peer: str, pairs: list[tuple[float, float]], limit: float 
 
 
 def main() -> None:
-    subprocess.run(
-        ["cmake", "--build", REPOSITORY / "build/release", "--target", "checkpoint_vs_torch_bench"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    rows = BYTES // 4 // COUNT // 64
-    tensors = {f"layer{i}.weight": torch.randn(rows, 64) for i in range(COUNT)}
+    rows = BYTES // 4 // TENSORS // 64
+    tensors = {f"layer{i}.weight": torch.randn(rows, 64) for i in range(TENSORS)}
     with tempfile.TemporaryDirectory() as box:
         folder = Path(box)
-        command = [BIN / "checkpoint_vs_torch_bench", folder / "stoker", str(BYTES)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        with Ranks(folder / "stoker", BYTES, TENSORS, 1) as ranks:
 
             def stoker() -> tuple[float, float]:
-                child.stdin.write("save\n")
-                child.stdin.flush()
-                stall, durable = child.stdout.readline().split()
-                return float(stall), float(durable)
+                stall, durable = ranks.tell("save")
+                return stall, durable
 
             tools = {
                 "stoker": stoker,
@@ -72,7 +63,6 @@ def main() -> None:
                     result = tools[name]()
                     if turn >= 0:
                         times[name].append(result)
-            child.stdin.close()
     met = True
     for index, name in enumerate(("stall", "durable")):
         for peer, limit in (("torch.save", LIMITS[name]), ("safetensors", None)):

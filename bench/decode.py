@@ -1,7 +1,8 @@
 """Photographs to tensors of 224 x 224, batches of 64, two threads: the C++ loader from plain shards and from shards with
 restart markers (CRC checked) beside libjpeg-turbo decoding crops of the same files, with a resize and alone, and beside
 torchvision on Pillow images in a DataLoader with two workers; where nvidia.dali is installed (or DALI_PYTHON names a Python
-that has it) beside DALI on the CPU. In turns, by CPU per image: that is what is steady on a machine with other work; the
+that has it) beside DALI on the CPU, and where TensorFlow is (or STOKER_PEERS_PYTHON names a Python that has it) beside
+tf.data, which decodes the crop alone. In turns, by CPU per image: that is what is steady on a machine with other work; the
 rates are wall time. Needs STOKER_TEST_DATA with imagenet-200.tar."""
 
 import json
@@ -66,6 +67,31 @@ def epoch():
         pipe.run()
     return 64 * count
 report(epoch)
+"""
+)
+
+# Files in random order, a random crop that alone is decoded, an antialiased resize, normalised floats: as TensorFlow's own
+# guide for ImageNet does it.
+TF_DATA = (
+    TIMED
+    + """
+import glob
+import tensorflow as tf
+tf.config.threading.set_inter_op_parallelism_threads(2)
+tf.config.threading.set_intra_op_parallelism_threads(2)
+names = sorted(glob.glob(sys.argv[1] + "/*/*.JPEG"))
+mean, deviation = tf.constant([123.675, 116.28, 103.53]), tf.constant([58.395, 57.12, 57.375])
+def floats(name):
+    content = tf.io.read_file(name)
+    shape = tf.io.extract_jpeg_shape(content)
+    begin, size, _ = tf.image.sample_distorted_bounding_box(shape, tf.zeros([0, 0, 4]), area_range=(0.08, 1.0),
+        aspect_ratio_range=(0.75, 4 / 3), use_image_if_no_bounding_boxes=True)
+    window = tf.stack([begin[0], begin[1], size[0], size[1]])
+    crop = tf.image.decode_and_crop_jpeg(content, window, channels=3)
+    image = tf.image.random_flip_left_right(tf.image.resize(crop, (224, 224), antialias=True))
+    return tf.transpose((image - mean) / deviation, (2, 0, 1))
+data = tf.data.Dataset.from_tensor_slices(names).shuffle(len(names)).map(floats, 2).batch(64).prefetch(2)
+report(lambda: sum(len(batch) for batch in data))
 """
 )
 
@@ -135,8 +161,8 @@ def unpack(archive: Path, images: Path) -> None:
                 (folder / f"{copy}.JPEG").hardlink_to(folder / "0.JPEG")
 
 
-def has_dali(python: str | Path) -> bool:
-    return subprocess.run([python, "-c", "import nvidia.dali"], capture_output=True).returncode == 0
+def can_import(module: str, python: str | Path) -> bool:
+    return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
 
 
 def main() -> None:
@@ -164,11 +190,17 @@ def main() -> None:
         few = max(1, pairs // 2)
         compare("torchvision on Pillow", ours, lambda: peer(PYTHON, TORCHVISION, images / "train"), few)
         dali = os.environ.get("DALI_PYTHON") or PYTHON
-        if has_dali(dali):
+        if can_import("nvidia.dali", dali):
             theirs = partial(peer, dali, DALI, images / "train")
             met &= told("CPU per image, ours / DALI", compare("DALI", ours, theirs, pairs), limit=1 / 1.5)
             found = compare("DALI, ours with restart markers", partial(ours, restart), theirs, pairs)
             met &= told("CPU per image, ours with restart markers / DALI", found, limit=1 / 2.2)
+        peers_python = os.environ.get("STOKER_PEERS_PYTHON") or PYTHON
+        if can_import("tensorflow", peers_python):
+            theirs = partial(peer, peers_python, TF_DATA, images / "train")
+            compare("tf.data", ours, theirs, few)
+        else:
+            print("       tf.data: no tensorflow (script/bootstrap --for peers)")
         found = compare("the loader without CRC", ours, bound("loader_unchecked"), pairs)
         met &= told("CPU per image, ours / without CRC-32C", found, limit=1.03)
         share = 100 * statistics.median(counters("loader_checked", plain)["check_share"] for _ in range(3))

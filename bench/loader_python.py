@@ -49,9 +49,9 @@ for _ in sys.stdin:
     print("rate", samples / (time.perf_counter() - started), samples / (time.process_time() - cpu), flush=True)
 """
 
-    def __init__(self, code: str, *arguments: object) -> None:
+    def __init__(self, code: str, *arguments: object, python: Path = PYTHON) -> None:
         self.rates_per_cpu_s: list[float] = []  # what its own threads cost: steadier than the clock on a shared machine
-        command = [str(PYTHON), "-c", "import sys\n" + code + self.LOOP, *map(str, arguments)]
+        command = [str(python), "-c", "import sys\n" + code + self.LOOP, *map(str, arguments)]
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
         self._process = subprocess.Popen(command, text=True, env=environment(), **pipes)
@@ -94,8 +94,8 @@ def tell_cost(theirs: Program, ours: Program) -> None:
     print(f"       per CPU second: ours {rates[0]:.0f}, theirs {rates[1]:.0f}, {rates[0] / rates[1]:.2f} times as many")
 
 
-def can_import(module: str) -> bool:
-    command = [str(PYTHON), "-c", f"import importlib.util as u; assert u.find_spec('{module}')"]
+def can_import(module: str, python: Path = PYTHON) -> bool:
+    command = [str(python), "-c", f"import importlib.util as u; assert u.find_spec('{module}')"]
     return subprocess.run(command, capture_output=True, env=environment()).returncode == 0
 
 

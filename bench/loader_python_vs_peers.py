@@ -1,10 +1,12 @@
 """An epoch of CIFAR-10 from JPEG in Python, batches of 128 normalised floats, beside the loaders that people use: each reads its own
 format, with a worker or thread per core. All programs start first; then their epochs are measured in turns."""
 
+import os
 import sys
+from pathlib import Path
 
 from loader_python import IMPORT_TORCHVISION, Program, build, can_import, cifar10
-from measure import conclude, median_interval
+from measure import PYTHON, conclude, median_interval
 
 OURS = """
 import stoker
@@ -98,6 +100,21 @@ def epoch():
     options = grain.ReadOptions(num_threads=WORKERS, prefetch_buffer_size=512)
     return count(data.to_iter_dataset(options).batch(128))
 """
+TF_DATA = """
+import glob
+import tensorflow as tf
+names = sorted(glob.glob(sys.argv[1] + "/*/*.jpg"))
+records = sys.argv[3] + "/all.tfrecord"
+with tf.io.TFRecordWriter(records) as writer:
+    for name in names:
+        with open(name, "rb") as file:
+            writer.write(file.read())
+def floats(content):
+    pixels = tf.cast(tf.io.decode_jpeg(content, channels=3), tf.float32)
+    return (tf.transpose(pixels, (2, 0, 1)) / 255 - 0.48) / 0.25
+data = tf.data.TFRecordDataset(records).shuffle(10000).map(floats, tf.data.AUTOTUNE).batch(128).prefetch(tf.data.AUTOTUNE)
+def epoch(): return sum(len(batch) for batch in data)
+"""
 PEERS = {
     "torch DataLoader": ("torchvision", TORCHVISION),
     "webdataset": ("webdataset", WEBDATASET),
@@ -118,6 +135,11 @@ def main() -> None:
             print(f"       {name} is not installed (script/bootstrap --for peers)")
         programs = {"ours": Program(OURS, dataset)}
         programs |= {name: Program(COMMON + code, images / "train", dataset, scratch) for name, code in known.items()}
+        peers_python = Path(os.environ.get("STOKER_PEERS_PYTHON", PYTHON))
+        if can_import("tensorflow", peers_python):
+            programs["tf.data"] = Program(TF_DATA, images / "train", dataset, scratch, python=peers_python)
+        else:
+            print("       tf.data: no tensorflow (script/bootstrap --for peers, or STOKER_PEERS_PYTHON)")
         try:
             rates: dict[str, list[float]] = {name: [] for name in programs}
             for turn in range(turns + 1):

@@ -7,29 +7,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import BIN, PYTHON, REPOSITORY, conclude, in_turns, ratio_interval
-
-sys.path.insert(0, str(REPOSITORY / "tests/training"))
-from torch_ranks import REFERENCE, free_port, write_batches
+import torch_steps
+from measure import BIN, REPOSITORY, conclude, in_turns, ratio_interval
+from torch_ranks import write_batches
 
 PAIRS = 5
 
 
 def peak_mib(commands: list[list]) -> float:
     """The larger peak of two ranks."""
-    environment = os.environ | {
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-        "OMP_NUM_THREADS": "1",
-    }
-    ranks = [
-        subprocess.Popen(
-            [str(word) for word in command], env=environment | {"RANK": str(rank)}, stdout=subprocess.DEVNULL
-        )
-        for rank, command in enumerate(commands)
-    ]
     peaks = []
+    ranks = torch_steps.start(lambda rank: commands[rank], len(commands))
     for process in ranks:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -57,12 +45,8 @@ def main() -> None:
             return peak_mib([train, train])
 
         def python() -> float:
-            return peak_mib(
-                [
-                    [PYTHON, REFERENCE, "train", "cifar-resnet20", "10", "1", batches, folder / f"out-{r}"]
-                    for r in range(2)
-                ]
-            )
+            peer = [*torch_steps.DISTRIBUTED_DATA_PARALLEL, "train", "cifar-resnet20", "10", "1", batches]
+            return peak_mib([[*peer, folder / f"out-{rank}"] for rank in range(2)])
 
         pairs = in_turns(stoker, python, PAIRS)
     for name, column in (("stoker-train", 0), ("DistributedDataParallel", 1)):

@@ -1,0 +1,89 @@
+"""How often `stoker check SCRIPT` is right: public batch scripts, labelled by hand.
+
+    bench/check_precision.py [--cache FOLDER] [--list tests/golden/check/public.json]
+
+The list has repository, path, commit and SHA-256 of each script and, as labels, the lines where something loses the job with the rule
+that should say so. The scripts are other people's: they are fetched into the cache, never kept here. `used` says that a
+script was looked at while rules were written; the verdict is over the others. Targets: of what is said to lose the job
+95 % does, and of what does 90 % is said."""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PRECISION = 0.95
+RECALL = 0.90
+
+
+def fetch(entry: dict, cache: Path) -> bytes | None:
+    """The script's bytes from the cache or from where it is published, or None."""
+    path = cache / entry["sha256"]
+    if not path.is_file():
+        url = f"https://raw.githubusercontent.com/{entry['repository']}/{entry['commit']}/{entry['path']}"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                content = answer.read()
+        except (urllib.error.URLError, TimeoutError):
+            return None
+        cache.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    content = path.read_bytes()
+    return content if hashlib.sha256(content).hexdigest() == entry["sha256"] else None
+
+
+def said(stoker: str, content: bytes) -> set[tuple[int, str]]:
+    """What the command says would lose the job, as (line, rule), in an empty folder and for no site."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "script.sh").write_bytes(content)
+        command = [stoker, "check", "script.sh", "--site", "none", "--json"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        findings = json.loads(done.stdout).get("findings", [])
+    return {(f["line"], f["rule"]) for f in findings if f["level"] == "job"}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=Path, default=REPOSITORY / "build/check-scripts")
+    parser.add_argument("--list", type=Path, default=REPOSITORY / "tests/golden/check/public.json")
+    options = parser.parse_args()
+    stoker = os.environ.get("STOKER", str(REPOSITORY / "build/release/bin/stoker"))
+    totals = {False: [0, 0, 0, 0], True: [0, 0, 0, 0]}  # by used: scripts, right, wrong, missed
+    missing = 0
+    for entry in json.loads(options.list.read_text()):
+        content = fetch(entry, options.cache)
+        if content is None:
+            missing += 1
+            continue
+        found = said(stoker, content)
+        labels = {(line, rule) for line, rule in entry["labels"]}
+        total = totals[entry["used"]]
+        for place, count in enumerate((1, len(found & labels), len(found - labels), len(labels - found))):
+            total[place] += count
+        for line, rule in sorted(found - labels):
+            print(f"wrong   {entry['repository']}/{entry['path']}:{line}: {rule}")
+        for line, rule in sorted(labels - found):
+            print(f"missed  {entry['repository']}/{entry['path']}:{line}: {rule}")
+    for is_used, (scripts, right, wrong, missed) in totals.items():
+        kind = "used for rules" if is_used else "held out"
+        print(f"{kind:>14}: {scripts} scripts, {right + missed} lose the job, {right} said, {wrong} said wrongly")
+    if missing:
+        print(f"{missing} scripts could not be fetched")
+    scripts, right, wrong, missed = totals[False]
+    precision = right / max(right + wrong, 1)
+    recall = right / max(right + missed, 1)
+    is_good = scripts > 0 and precision >= PRECISION and recall >= RECALL
+    print(f"held out: precision {precision:.3f} (target {PRECISION}), recall {recall:.3f} (target {RECALL}): ", end="")
+    print("reached" if is_good else "not reached")
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
