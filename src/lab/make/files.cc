@@ -99,8 +99,11 @@ std::string slurm_conf(const Lab& lab, const Site& site) {
       "JobAcctGatherType=jobacct_gather/"
       "linux\nJobAcctGatherFrequency=task=1\nJobAcctGatherParams=OverMemoryKill\n"
       "KillWait=5\nJobRequeue=1\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n"
-      "SchedulerParameters=bf_interval=2,sched_interval=5,sched_min_interval=0,batch_sched_delay=0\n"
-      "SlurmdTimeout=20\n";
+      "SchedulerParameters=bf_interval=2,sched_interval=5,sched_min_interval=0,batch_sched_delay=0,"
+      "nohold_on_prolog_fail\n"
+      "SlurmdTimeout=20\n"
+      // A busy host answers late. A launch that is asked for twice would be a failed one, and the job held.
+      "MessageTimeout=20\nBatchStartTimeout=60\n";
   text += format("DefMemPerCPU={}\nMaxArraySize={}\n", lab.memory_mb / lab.cpus, lab.max_array_size);
   if (lab.gpus > 0) text += "GresTypes=gpu\n";
   return text + accounting_lines(lab) + node_lines(lab, site) + partition_lines(lab);

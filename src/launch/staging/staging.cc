@@ -92,8 +92,9 @@ Result<std::unique_ptr<Staging>> Staging::start(const StagingOptions& options, i
   if (there.ok() && ::write(staging->orders_.get(), "go\n", 3) != 3)
     there = unavailable("staging: it ended before the ranks started (its words stand above)");
   if (!there.ok()) {
-    // What still brings something stops, and clears up.
-    (void)staging->child_.signal(SIGTERM);
+    // What still brings something stops, and clears up: of the signals that ask for it this is one that srun
+    // passes on, while for a SIGTERM it would kill them where they are.
+    (void)staging->child_.signal(SIGUSR1);
     return there;
   }
   return staging;
