@@ -3,6 +3,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/choice.h"
 #include "cli/data/threads.h"
 #include "cli/json.h"
 #include "cli/output.h"
@@ -17,11 +18,8 @@ Result<std::vector<data::IndexExport>> exports(std::string_view text) {
   std::vector<data::IndexExport> wanted;
   if (text.empty()) return wanted;
   for (std::string_view name : split(text, ',')) {
-    const auto found = std::find(std::begin(kNames), std::end(kNames), trim(name));
-    if (found == std::end(kNames)) {
-      return invalid("data index: --export: unknown value '{}'{}", printable(name), suggestion(name, kNames));
-    }
-    wanted.push_back(static_cast<data::IndexExport>(found - std::begin(kNames)));
+    OK_OR_RETURN(found, choice("data index", "--export", trim(name), kNames));
+    wanted.push_back(static_cast<data::IndexExport>(found));
   }
   return wanted;
 }

@@ -5,6 +5,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/choice.h"
 #include "cli/data/readers.h"
 #include "cli/data/threads.h"
 #include "cli/json.h"
@@ -98,21 +99,20 @@ int data_lint(std::span<const std::string> words, Output& out) {
   arguments.example("stoker data lint photos/");
   if (const auto code = arguments.parse(words, out)) return *code;
 
-  if (layout != "images" && layout != "files")
-    return out.fail(
-        invalid("data lint: --layout: unknown value '{}' (one of: images, files)", printable(layout)));
+  constexpr std::string_view kLayouts[] = {"images", "files"};  // as data::SourceLayout
+  const auto layout_at = choice("data lint", "--layout", layout, kLayouts);
+  if (!layout_at.ok()) return out.fail(layout_at.error());
   const auto thread_count = threads.count("data lint");
   if (!thread_count.ok()) return out.fail(thread_count.error());
   const auto wanted = parse_readers("data lint", readers);
   if (!wanted.ok()) return out.fail(wanted.error());
   install_stop_signals();
   auto progress = out.progress("");
-  const data::LintOptions options{
-      .source = {.where = where,
-                 .layout = layout == "files" ? data::SourceLayout::files : data::SourceLayout::images,
-                 .threads = *thread_count},
-      .decodes = decodes,
-      .readers = *wanted};
+  const data::LintOptions options{.source = {.where = where,
+                                             .layout = static_cast<data::SourceLayout>(*layout_at),
+                                             .threads = *thread_count},
+                                  .decodes = decodes,
+                                  .readers = *wanted};
   const Result<data::LintReport> report = data::lint(options, *progress);
   progress.reset();
   if (!report.ok()) return out.fail(report.error());

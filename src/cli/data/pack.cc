@@ -1,13 +1,14 @@
 // `stoker data pack SOURCE OUT`: docs/commands/data-pack.md
 #include "data/pack/pack.h"
 
-#include <algorithm>
 #include <array>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/choice.h"
 #include "cli/data/pack_report.h"
 #include "cli/data/readers.h"
+#include "cli/data/shard_options.h"
 #include "cli/data/threads.h"
 #include "cli/json.h"
 #include "cli/output.h"
@@ -15,13 +16,14 @@
 namespace stoker::cli {
 namespace {
 
+constexpr std::string_view kCommand = "data pack";
+
 struct Options {
   std::string source;
   std::string out;
   std::string layout = "images";
   std::string order = "shuffle";
   std::string check = "scan";
-  std::string labels = "index";
   std::string jpeg = "keep";
   std::string format = "tar";
   std::string hash = "sha256";
@@ -29,8 +31,7 @@ struct Options {
   std::string split;
   std::string readers;
   std::string part;
-  std::optional<ByteCount> shard_size;
-  std::optional<std::int64_t> shards;
+  ShardOptions shards;
   std::optional<std::int64_t> seed;
   Threads threads;
   std::optional<std::int64_t> metadata_rate;
@@ -38,14 +39,6 @@ struct Options {
   std::optional<std::int64_t> quality;
   bool is_strict = false;
 };
-
-// The position of `word` among `choices`.
-Result<std::size_t> choice(std::string_view option, std::string_view word,
-                           std::span<const std::string_view> choices) {
-  const auto found = std::find(choices.begin(), choices.end(), word);
-  if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
-  return invalid("data pack: {}: unknown value '{}'{}", option, printable(word), suggestion(word, choices));
-}
 
 // "12.5%", or "0.125" where a plain share is allowed.
 std::optional<double> percent(std::string_view text) {
@@ -58,11 +51,6 @@ std::optional<double> percent(std::string_view text) {
 Result<double> most_left_out(std::string_view text) {
   if (const std::optional<double> value = percent(text)) return *value;
   return invalid("data pack: --most-left-out: '{}' is not a percentage (as in 1% or 0.5%)", printable(text));
-}
-
-Status in_range(std::string_view option, std::optional<std::int64_t> value, std::int64_t most) {
-  if (!value || (*value >= 1 && *value <= most)) return {};
-  return invalid("data pack: {}: {} is not between 1 and {}", option, *value, most);
 }
 
 // "train=90%,val=10%"
@@ -111,10 +99,10 @@ Result<std::optional<data::PackPart>> part_of(std::string_view text) {
 
 Result<data::SourceOptions> to_source_options(const Options& o) {
   constexpr std::array<std::string_view, 2> kLayouts = {"images", "files"};
-  OK_OR_RETURN(layout, choice("--layout", o.layout, kLayouts));
+  OK_OR_RETURN(layout, choice(kCommand, "--layout", o.layout, kLayouts));
   OK_OR_RETURN(splits, split_shares(o.split));
-  OK_OR_RETURN(threads, o.threads.count("data pack"));
-  RETURN_IF_ERROR(in_range("--metadata-rate", o.metadata_rate, 100'000'000));
+  OK_OR_RETURN(threads, o.threads.count(kCommand));
+  RETURN_IF_ERROR(in_range(kCommand, "--metadata-rate", o.metadata_rate, 100'000'000));
   if (o.seed && *o.seed < 0) return invalid("data pack: --seed: {} is negative", *o.seed);
   return data::SourceOptions{.where = o.source,
                              .layout = static_cast<data::SourceLayout>(layout),
@@ -127,46 +115,39 @@ Result<data::SourceOptions> to_source_options(const Options& o) {
 Result<data::PackOptions> to_pack_options(const Options& o) {
   constexpr std::array<std::string_view, 3> kOrders = {"shuffle", "source", "stratified"};
   constexpr std::array<std::string_view, 2> kChecks = {"scan", "decode"};
-  constexpr std::array<std::string_view, 3> kLabels = {"index", "cls", "json"};
   constexpr std::array<std::string_view, 3> kJpeg = {"keep", "baseline", "restart"};
   constexpr std::array<std::string_view, 4> kFormats = {"auto", "tar", "tfrecord", "parquet"};
   OK_OR_RETURN(source, to_source_options(o));
-  OK_OR_RETURN(order, choice("--order", o.order, kOrders));
-  OK_OR_RETURN(check, choice("--check", o.check, kChecks));
-  OK_OR_RETURN(labels, choice("--labels", o.labels, kLabels));
-  OK_OR_RETURN(jpeg, choice("--jpeg", o.jpeg, kJpeg));
+  OK_OR_RETURN(order, choice(kCommand, "--order", o.order, kOrders));
+  OK_OR_RETURN(check, choice(kCommand, "--check", o.check, kChecks));
+  OK_OR_RETURN(jpeg, choice(kCommand, "--jpeg", o.jpeg, kJpeg));
   constexpr std::array<std::string_view, 2> kHashes = {"sha256", "crc32c"};
-  OK_OR_RETURN(hash, choice("--hash", o.hash, kHashes));
-  OK_OR_RETURN(shard_format, choice("--format", o.format, kFormats));
+  OK_OR_RETURN(hash, choice(kCommand, "--hash", o.hash, kHashes));
+  OK_OR_RETURN(shard_format, choice(kCommand, "--format", o.format, kFormats));
   OK_OR_RETURN(most, most_left_out(o.most_left_out));
-  OK_OR_RETURN(wanted, parse_readers("data pack", o.readers));
+  OK_OR_RETURN(wanted, parse_readers(kCommand, o.readers));
   OK_OR_RETURN(part, part_of(o.part));
-  RETURN_IF_ERROR(in_range("--shards", o.shards, 999'999));
-  RETURN_IF_ERROR(in_range("--resize", o.resize, 65'535));
-  RETURN_IF_ERROR(in_range("--quality", o.quality, 100));
+  RETURN_IF_ERROR(in_range(kCommand, "--resize", o.resize, 65'535));
+  RETURN_IF_ERROR(in_range(kCommand, "--quality", o.quality, 100));
   data::Shrinking shrink;
   if (o.resize) shrink.shorter_side = static_cast<std::uint32_t>(*o.resize);
   if (o.quality) shrink.quality = static_cast<int>(*o.quality);
-  if (o.shards && o.shard_size) return invalid("data pack: --shards and --shard-size: give one of them");
-  if (o.shard_size && o.shard_size->value == 0)
-    return invalid("data pack: --shard-size: 0 bytes hold no sample");
-  return data::PackOptions{.source = source,
-                           .out = o.out,
-                           .order = static_cast<data::SampleOrder>(order),
-                           .check = static_cast<data::ImageCheck>(check),
-                           .labels = static_cast<data::LabelMembers>(labels),
-                           .jpeg = static_cast<data::JpegMode>(jpeg),
-                           .hash = static_cast<formats::BlockHash>(hash),
-                           .shrink = shrink,
-                           .format = static_cast<data::ShardFormat>(shard_format),
-                           .sizing = {.shards = o.shards,
-                                      .shard_size = o.shard_size,
-                                      .readers = wanted,
-                                      .is_text = source.layout == data::SourceLayout::files},
-                           .is_strict = o.is_strict,
-                           .most_left_out_percent = most,
-                           .threads = source.threads,
-                           .part = part};
+  data::PackOptions options{
+      .source = source,
+      .out = o.out,
+      .order = static_cast<data::SampleOrder>(order),
+      .check = static_cast<data::ImageCheck>(check),
+      .jpeg = static_cast<data::JpegMode>(jpeg),
+      .hash = static_cast<formats::BlockHash>(hash),
+      .shrink = shrink,
+      .format = static_cast<data::ShardFormat>(shard_format),
+      .sizing = {.readers = wanted, .is_text = source.layout == data::SourceLayout::files},
+      .is_strict = o.is_strict,
+      .most_left_out_percent = most,
+      .threads = source.threads,
+      .part = part};
+  RETURN_IF_ERROR(o.shards.apply(kCommand, options));
+  return options;
 }
 
 void declare(Arguments& arguments, Options& o) {
@@ -180,15 +161,11 @@ void declare(Arguments& arguments, Options& o) {
                    "divides the samples, class by class: train=90%,val=10%");
   arguments.option("--for", &o.readers, "ranks=N,workers=N",
                    "the job that will read: each reader gets its own shards");
-  arguments.option("--shard-size", &o.shard_size, "SIZE",
-                   "about how large a shard becomes (default: chosen, and why)");
-  arguments.option("--shards", &o.shards, "N", "how many shards each split gets");
+  o.shards.declare(arguments);
   arguments.option(
       "--order", &o.order, "KIND",
       "shuffle: classes mixed in every shard; stratified: evenly; source: by name, or as listed");
   arguments.option("--seed", &o.seed, "N", "of --order and --split");
-  arguments.option("--labels", &o.labels, "KIND",
-                   "index: only there; cls, json: also as members, for readers that know no index");
   arguments.option("--jpeg", &o.jpeg, "KIND",
                    "keep; baseline: progressive ones turned; restart: restart markers; pixels never change");
   arguments.option("--resize", &o.resize, "PIXELS", "lossy: larger images get so many on their shorter side");
@@ -234,17 +211,14 @@ int data_pack(std::span<const std::string> words, Output& out) {
   declare(arguments, o);
   if (const auto code = arguments.parse(words, out)) return *code;
 
-  const Result<data::PackOptions> options = to_pack_options(o);
-  if (!options.ok()) return out.fail(options.error());
   install_stop_signals();
   auto progress = out.progress("");
-  const Result<data::PackPlan> plan = data::plan_pack(*options, *progress);
+  const Result<data::PackPlan> plan = announced_plan(to_pack_options(o), "packing", *progress, out);
   if (!plan.ok()) return out.fail(plan.error());
-  print_plan(*plan, "packing", out);
   const Result<data::PackSummary> summary = data::run_pack(*plan, *progress);
   progress.reset();
   if (!summary.ok()) return out.fail(summary.error());
-  if (options->part && summary->manifest.version.empty()) {
+  if (plan->options.part && summary->manifest.version.empty()) {
     print_part(*plan, *summary, out);
     return exit_code::kOk;
   }

@@ -1,0 +1,45 @@
+#include "cli/data/shard_options.h"
+
+#include <array>
+
+#include "cli/data/choice.h"
+#include "cli/data/pack_report.h"
+#include "cli/output.h"
+
+namespace stoker::cli {
+
+void ShardOptions::declare(Arguments& arguments) {
+  arguments.option("--shards", &shards_, "N", "how many shards each split gets (default: chosen, and why)");
+  arguments.option("--shard-size", &shard_size_, "SIZE", "about how large a shard becomes");
+  arguments.option("--labels", &labels_, "KIND",
+                   "index: only there; cls, json: also as members of tar, for readers that know no index");
+}
+
+Status ShardOptions::apply(std::string_view command, data::PackOptions& options) const {
+  constexpr std::array<std::string_view, 3> kLabels = {"index", "cls", "json"};
+  OK_OR_RETURN(labels, choice(command, "--labels", labels_, kLabels));
+  RETURN_IF_ERROR(in_range(command, "--shards", shards_, 999'999));
+  if (shards_ && shard_size_) return invalid("{}: --shards and --shard-size: give one of them", command);
+  if (shard_size_ && shard_size_->value == 0)
+    return invalid("{}: --shard-size: 0 bytes hold no sample", command);
+  options.labels = static_cast<data::LabelMembers>(labels);
+  options.sizing.shards = shards_;
+  options.sizing.shard_size = shard_size_;
+  return {};
+}
+
+Status in_range(std::string_view command, std::string_view option, std::optional<std::int64_t> value,
+                std::int64_t most) {
+  if (!value || (*value >= 1 && *value <= most)) return {};
+  return invalid("{}: {}: {} is not between 1 and {}", command, option, *value, most);
+}
+
+Result<data::PackPlan> announced_plan(const Result<data::PackOptions>& options, std::string_view doing,
+                                      Progress& progress, Output& out) {
+  if (!options.ok()) return options.error();
+  OK_OR_RETURN(plan, data::plan_pack(*options, progress));
+  print_plan(plan, doing, out);
+  return std::move(plan);
+}
+
+}  // namespace stoker::cli
