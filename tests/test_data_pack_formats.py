@@ -1,4 +1,4 @@
-"""What shards are made of: tar or TFRecord, chosen by the samples' sizes, and read by others."""
+"""What shards are made of: tar, TFRecord or Parquet, the same rules for all; the first two chosen by the samples' sizes."""
 
 import json
 import struct
@@ -62,6 +62,12 @@ def thumbnails(tmp_path: Path) -> Path:
     return packing.make_images(tmp_path / "thumbnails", {"cat": 12, "dog": 8})
 
 
+def with_files_beside(folder: Path) -> None:
+    (folder / "cat/0001.json").write_text('{"note": 1}')
+    (folder / "cat/0001.mask.png").write_bytes(packing.jpeg(5, kind="PNG"))
+    (folder / "dog/0003.txt").write_text("")
+
+
 def test_tiny_samples_become_records_and_it_is_said_why(stoker, thumbnails):
     done = stoker("data", "pack", thumbnails, "packed", "--format", "auto", code=0)
     assert "  as tfrecord: tar's headers and padding would add " in done.out
@@ -107,8 +113,7 @@ def test_who_asks_for_label_members_gets_tar(stoker, thumbnails):
 
 
 def test_both_formats_hold_the_same_samples(stoker, thumbnails):
-    (thumbnails / "cat/0001.json").write_text('{"note": 1}')
-    (thumbnails / "cat/0001.mask.png").write_bytes(packing.jpeg(5, kind="PNG"))
+    with_files_beside(thumbnails)
     for kind in ("tar", "tfrecord"):
         stoker("data", "pack", thumbnails, kind, "--format", kind, "-j", "3", code=0)
         stoker("data", "verify", kind, "--full", code=0)
@@ -117,8 +122,13 @@ def test_both_formats_hold_the_same_samples(stoker, thumbnails):
     assert json.loads(stoker("data", "info", "tfrecord", "--json", code=0).out)["format"] == "tfrecord"
 
 
-def test_records_are_the_same_bytes_for_any_number_of_threads_and_parts(stoker, thumbnails):
-    common = ("--format", "tfrecord", "--shards", "5")
+KINDS = pytest.mark.parametrize("kind", ["tar", "tfrecord", "parquet"])
+
+
+@KINDS
+def test_the_same_bytes_for_any_number_of_threads_and_parts(stoker, thumbnails, kind):
+    with_files_beside(thumbnails)
+    common = ("--format", kind, "--shards", "5")
     stoker("data", "pack", thumbnails, "one", *common, "-j", "1", code=0)
     stoker("data", "pack", thumbnails, "many", *common, "-j", "4", code=0)
     for part in ("2/2", "1/2"):
@@ -128,8 +138,10 @@ def test_records_are_the_same_bytes_for_any_number_of_threads_and_parts(stoker, 
     assert packing.tree(stoker.folder / "one") == packing.tree(stoker.folder / "parts")
 
 
-def test_a_lost_index_of_records_is_made_again_labels_and_all(stoker, thumbnails):
-    stoker("data", "pack", thumbnails, "packed", "--format", "tfrecord", code=0)
+@pytest.mark.parametrize("kind", ["tfrecord", "parquet"])
+def test_a_lost_index_is_made_again_labels_and_all(stoker, thumbnails, kind):
+    with_files_beside(thumbnails)
+    stoker("data", "pack", thumbnails, "packed", "--format", kind, code=0)
     index = stoker.folder / "packed/index.bin"
     before = index.read_bytes()
     index.unlink()
@@ -137,9 +149,10 @@ def test_a_lost_index_of_records_is_made_again_labels_and_all(stoker, thumbnails
     assert index.read_bytes() == before
 
 
-def test_a_flipped_bit_in_a_record_is_named(stoker, thumbnails):
-    stoker("data", "pack", thumbnails, "packed", "--format", "tfrecord", code=0)
-    shard = stoker.folder / "packed/all-000000.tfrecord"
+@KINDS
+def test_a_flipped_bit_is_named(stoker, thumbnails, kind):
+    stoker("data", "pack", thumbnails, "packed", "--format", kind, code=0)
+    shard = stoker.folder / f"packed/all-000000.{kind}"
     data = bytearray(shard.read_bytes())
     data[data.find(b"\xff\xd8") + 100] ^= 1
     shard.write_bytes(data)

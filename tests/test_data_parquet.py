@@ -61,26 +61,6 @@ def test_it_is_the_dataset_that_tar_would_be(stoker, animals):
     stoker("data", "lint", "parquet", code=0)
 
 
-def test_the_same_bytes_for_any_number_of_threads_and_parts(stoker, animals):
-    common = (*PACKED, "--shards", "5")
-    stoker("data", "pack", animals, "one", *common, "-j", "1", code=0)
-    stoker("data", "pack", animals, "many", *common, "-j", "4", code=0)
-    for part in ("2/2", "1/2"):
-        stoker("data", "pack", animals, "parts", *common, "--part", part, code=0)
-    stoker("data", "merge", "parts", code=0)
-    assert packing.tree(stoker.folder / "one") == packing.tree(stoker.folder / "many")
-    assert packing.tree(stoker.folder / "one") == packing.tree(stoker.folder / "parts")
-
-
-def test_a_lost_index_is_made_again_labels_and_all(stoker, animals):
-    stoker("data", "pack", animals, "packed", *PACKED, code=0)
-    index = stoker.folder / "packed/index.bin"
-    before = index.read_bytes()
-    index.unlink()
-    stoker("data", "index", "packed", code=0)
-    assert index.read_bytes() == before
-
-
 def test_large_files_are_values_too(stoker, tmp_path):
     (tmp_path / "large").mkdir()
     content = {f"{i}.bin": bytes([i]) * (70 << 20 if i == 1 else 300_000 * i) for i in range(3)}
@@ -89,16 +69,6 @@ def test_large_files_are_values_too(stoker, tmp_path):
     stoker("data", "pack", "large", "packed", *PACKED, "--layout", "files", "--shards", "1", code=0)
     stoker("data", "verify", "packed", "--full", code=0)
     assert {row["__key__"] + ".bin": row["bin"] for row in rows(stoker.folder / "packed")} == content
-
-
-def test_a_flipped_bit_is_named(stoker, animals):
-    stoker("data", "pack", animals, "packed", *PACKED, code=0)
-    shard = stoker.folder / "packed/all-000000.parquet"
-    data = bytearray(shard.read_bytes())
-    data[data.find(b"\xff\xd8") + 100] ^= 1
-    shard.write_bytes(data)
-    done = stoker("data", "verify", "packed", "--full", code=1)
-    assert ".jpg" in done.out and "CRC-32C" in done.out
 
 
 def test_label_members_have_no_place_in_it(stoker, animals):
