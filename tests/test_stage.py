@@ -72,6 +72,15 @@ def test_ranks_of_a_node_find_one_folder_that_was_filled_once(stoker, sources: P
     assert len(staged_events(stoker)) == 1
 
 
+def test_a_run_is_done_once_its_results_are_back(stoker):
+    write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK", "back: ['0', '1']")
+    stoker("run", "job.yaml", code=0)
+    lines = (attempt(stoker) / "events-node-0000.jsonl").read_text().splitlines()
+    kinds = [event["kind"] for event in map(json.loads, lines)]
+    assert kinds.count("attempt_ended") == 1
+    assert kinds[-2:] == ["staged", "attempt_ended"]
+
+
 def test_results_come_back_also_from_a_run_that_failed(stoker):
     write_job(
         stoker,

@@ -134,12 +134,7 @@ void describe_checkpoint(const Path& checkpoints, RunResult* result) {
 
 void write_ending(const record::Attempt& attempt, const rank::Ending& ending) {
   auto events = record::EventWriter::open(attempt.node_events(0));
-  record::AttemptEnded event;
-  event.outcome = ending.outcome;
-  event.exit_code = ending.exit_code;
-  event.first_rank = ending.first_rank;
-  event.reason = ending.cause;
-  if (events.ok()) (void)write_event(*events, event);
+  if (events.ok()) (void)write_event(*events, rank::to_event(ending));
 }
 
 // How an attempt ended whose ranks never started.
@@ -166,13 +161,13 @@ void write_staged(record::EventWriter& events, const std::vector<StagedNode>& no
 }
 
 // The ranks with all that the job wants on its nodes' own disks, brought before they start and taken back
-// after them. A run that is done, and whose results are lost, is not done.
+// after them. A run is done once its results are here, and not done when they are lost.
 Result<RunResult> run_staged(const Request& request, const Prepared& prepared, rank::GroupOptions& group,
                              RunResult result, Observer& observer) {
   OK_OR_RETURN(events, record::EventWriter::open(result.attempt.node_events(0)));
   group.start.supervisor = record::this_process();
   RETURN_IF_ERROR(write_event(events, group.start));
-  group.has_begun = true;
+  group.has_begun = group.has_more_to_do = true;
   int interrupted_by = 0;
   auto staging = Staging::start({.job = request.job,
                                  .plan = prepared.plan,
@@ -198,10 +193,12 @@ Result<RunResult> run_staged(const Request& request, const Prepared& prepared, r
   result.taken_back = (*staging)->finish(Deadline::after(kTakingBack)).with_context("stage.back");
   result.back = (*staging)->back();
   if (!request.job.stage.back.empty()) write_staged(events, result.back, true);
-  if (result.taken_back.ok() || result.ending.exit_code != 0) return result;
-  result.ending.outcome = record::Outcome::failed;
-  result.ending.exit_code = 1;
-  result.ending.cause = std::string(result.taken_back.message());
+  if (result.ending.exit_code != 0) return result;
+  if (!result.taken_back.ok()) {
+    result.ending.outcome = record::Outcome::failed;
+    result.ending.exit_code = 1;
+    result.ending.cause = std::string(result.taken_back.message());
+  }
   write_ending(result.attempt, result.ending);
   return result;
 }

@@ -91,6 +91,16 @@ std::string describe_others(const std::vector<RankStory>& stories, std::optional
   return text;
 }
 
+record::AttemptEnded to_event(const Ending& ending) {
+  record::AttemptEnded event;
+  event.outcome = ending.outcome;
+  event.exit_code = ending.exit_code;
+  event.first_rank = ending.first_rank;
+  event.reason = ending.cause;
+  event.is_loss = ending.is_loss;
+  return event;
+}
+
 Ending judge(const std::vector<RankStory>& stories) {
   std::optional<Failure> cause;
   bool has_stopped = false;

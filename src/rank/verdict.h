@@ -51,6 +51,9 @@ struct Ending {
 /// (SIGKILL)".
 std::string describe_failure(const RankStory& story);
 
+/// What is written of it.
+record::AttemptEnded to_event(const Ending& ending);
+
 /// Judges a run that was neither interrupted nor out of time.
 Ending judge(const std::vector<RankStory>& stories);
 

@@ -281,13 +281,7 @@ Result<Ending> RankGroup::finish() {
   if (was_srun_killed_ && !step_.empty() && options_.end_step) options_.end_step(step_);
   Ending ending = conclude();
   ending.interrupted_by = interrupted_by_;
-  record::AttemptEnded event;
-  event.outcome = ending.outcome;
-  event.exit_code = ending.exit_code;
-  event.first_rank = ending.first_rank;
-  event.reason = ending.cause;
-  event.is_loss = ending.is_loss;
-  (void)write_event(events_, event);
+  if (ending.exit_code != 0 || !options_.has_more_to_do) (void)write_event(events_, to_event(ending));
   out_.drain();
   err_.drain();
   return ending;

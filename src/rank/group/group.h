@@ -27,6 +27,7 @@ struct GroupOptions {
   record::Attempt attempt;
   record::AttemptStarted start;  ///< its first event; the supervisor is filled in
   bool has_begun = false;        ///< that event was written before
+  bool has_more_to_do = false;   ///< that all ranks are done is not written: the caller does once more is
   job::Timeouts timeouts;
   std::optional<double> deadline;  ///< Unix seconds at which the time is over
   std::string deadline_text;       ///< "time 2h is over (resources.time)"
