@@ -33,8 +33,11 @@ class Completed:
     err: str
 
 
-def wait_until(is_true: Callable[[], object], what: str, timeout: float = 60, every: float = 0.05) -> object:
-    """Looks again and again until `is_true()` gives something true, which is returned; fails the test after `timeout`."""
+def wait_until(is_true: Callable[[], object], what: str, timeout: float = 150, every: float = 0.05) -> object:
+    """Looks again and again until `is_true()` gives something true, which is returned; fails the test after `timeout`.
+
+    On a busy machine Slurm alone may take a minute to start a job; a limit that is long costs nothing where all is well.
+    """
     deadline = time.monotonic() + timeout
     while not (found := is_true()):
         if time.monotonic() > deadline:
@@ -62,7 +65,7 @@ class Lab:
             "STOKER_SLURM_CALLS_PER_S": "0",  # tests ask in loops
         }
 
-    def run(self, *command: str | Path, code: int | None = 0, timeout: float = 60, **options) -> Completed:
+    def run(self, *command: str | Path, code: int | None = 0, timeout: float = 120, **options) -> Completed:
         """Runs a command to its end and fails unless it exits with `code` (None: with any). Options: cwd, env (added)."""
         environment = self.env | {k: str(v) for k, v in (options.pop("env", None) or {}).items()}
         settings = {"cwd": self.shared, "stdin": subprocess.DEVNULL} | options
@@ -109,7 +112,7 @@ class Lab:
         found = re.search(r"\bJobState=(\w+)", shown.out)
         return found[1] if found else ""
 
-    def wait_for(self, job: str, *states: str, timeout: float = 60) -> str:
+    def wait_for(self, job: str, *states: str, timeout: float = 150) -> str:
         """Waits until the job is in one of the states (none given: until it has ended), and gives that."""
         wanted = set(states) or ENDED
 
@@ -128,6 +131,10 @@ class Lab:
     def story(self) -> str:
         """What Slurm knows now and what the logs of the runs say last, for the message of a test that waited in vain."""
         said = [self.run("squeue", "--long", code=None).out, self.run("sinfo", "--long", "--Node", code=None).out]
+        for log in sorted((self.folder / "log").glob("slurm*.log")):
+            lines = log.read_text(errors="replace").splitlines()
+            wrong = [line for line in lines if re.search(r"error|fatal|requeue|fail", line, re.IGNORECASE)]
+            said.append(f"{log}:\n" + "\n".join(wrong[-15:]))
         for log in sorted(self.shared.rglob("*.log")):
             said.append(f"{log}:\n{log.read_text(errors='replace')[-1500:]}")
         return "\n".join(said)
@@ -139,7 +146,7 @@ class Lab:
         if self.run("squeue", "--noheader", "--format=%i").out.strip():
             self.run("scancel", "--quiet", "--me", code=None)
             self._kill_steps()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while True:
             jobs = self.run("squeue", "--noheader", "--format=%i %T").out.split("\n")[:-1]
             states = self.node_states()
@@ -188,7 +195,7 @@ def start_lab(name: str, *options: str) -> Lab:
 
 def stop_lab(name: str) -> None:
     """`stoker lab down`, after which nothing of it may be left, whatever the tests did to it."""
-    subprocess.run([BIN / "stoker", "lab", "down", "--name", name], check=True, capture_output=True, timeout=60)
+    subprocess.run([BIN / "stoker", "lab", "down", "--name", name], check=True, capture_output=True, timeout=120)
     if left := remains.look(labs_folder() / name):
         pytest.fail(f"{name}: left after lab down: {left}")
 

@@ -21,6 +21,7 @@ class Summary:
     failed: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     unjustified: dict[str, str] = field(default_factory=dict)
+    tried_again: list[str] = field(default_factory=list)
 
 
 def verdict_on_skip(reason: str, is_met: Callable[[str], bool]) -> str | None:
@@ -32,6 +33,19 @@ def verdict_on_skip(reason: str, is_met: Callable[[str], bool]) -> str | None:
         return "this machine has it" if is_met(match[1]) else None
     except KeyError:
         return f"'{match[1]}' is no need of tests/needs.py"
+
+
+def last_results(path: Path, summary: Summary) -> list[tuple[str, str, str]]:
+    """As `cases`; of a test that pytest tried again, and wrote down each time, what came of it last."""
+    found = list(cases(path))
+    if path.name != "pytest.xml":
+        return found
+    last = {}
+    for case in found:
+        if case[0] in last:
+            summary.tried_again.append(case[0])
+        last[case[0]] = case
+    return list(last.values())
 
 
 def cases(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -53,7 +67,7 @@ def summarize(folder: Path, is_met: Callable[[str], bool]) -> Summary:
     summary = Summary()
     programs_that_failed = set()
     for path in sorted(folder.glob("*.xml")):
-        for name, result, reason in cases(path):
+        for name, result, reason in last_results(path, summary):
             if path.name == "ctest.xml":
                 programs_that_failed |= {name.partition(".")[0]} if result == "failed" else set()
             elif result == "passed":
@@ -73,6 +87,8 @@ def summarize(folder: Path, is_met: Callable[[str], bool]) -> Summary:
 
 def main(folder: Path) -> int:
     summary = summarize(folder, needs.is_met)
+    for name in summary.tried_again:
+        print(f"waited in vain, and was tried again: {name}")
     for name, reason in summary.skipped.items():
         print(f"skipped  {name}: {reason}")
     for name, wrong in summary.unjustified.items():

@@ -59,6 +59,14 @@ def test_a_program_whose_own_tests_failed_counts_once(tmp_path):
     assert results(tmp_path, base_test=failed, ctest=ctest).failed == ["base_test: Bytes.b"]
 
 
+def test_of_a_test_that_was_tried_again_the_last_try_counts(tmp_path):
+    tries = """<testcase classname="tests.lab.test_a" name="d"/><testcase classname="tests.lab.test_a" name="d"/>
+        <testcase classname="tests.lab.test_a" name="e"/><testcase classname="tests.lab.test_a" name="e"><failure/></testcase>"""
+    summary = results(tmp_path, pytest=tries)
+    assert (summary.passed, summary.failed) == (1, ["pytest: tests.lab.test_a.e"])
+    assert summary.tried_again == ["tests.lab.test_a.d", "tests.lab.test_a.e"]
+
+
 def test_running_nothing_is_a_failure(tmp_path, capsys):
     assert test_summary.main(tmp_path) == 1
     assert capsys.readouterr().out == "0 passed, 0 failed, 0 skipped\n"
