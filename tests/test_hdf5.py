@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import h5py
 import numpy
@@ -178,6 +179,24 @@ def test_parts_that_are_written_and_a_virtual_dataset_over_them_are_read_by_h5py
         numpy.testing.assert_array_equal(h5["x"][:], numpy.concatenate([array, array + 1]))
 
 
+def test_a_virtual_dataset_is_read_from_other_files_only_when_allowed(tmp_path):
+    array = values("<f4")
+    layout = h5py.VirtualLayout((24, *SHAPE[1:]), "<f4")
+    for part in range(2):
+        with h5py.File(tmp_path / f"{part}.h5", "w") as h5:
+            h5.create_dataset("x", data=array + part, chunks=(3, 2, 6), compression="gzip")
+        layout[12 * part : 12 * part + 11] = h5py.VirtualSource(f"{part}.h5", "x", SHAPE)
+    path = tmp_path / "all.h5"
+    with h5py.File(path, "w") as h5:
+        h5.create_virtual_dataset("x", layout, fillvalue=7)
+    with h5py.File(path) as h5:
+        expected = h5["x"][:]
+    said = read(path, code=1)
+    assert said == f"{path}: dataset 'x': is virtual: its rows lie in '0.h5' (which is not opened unless allowed)\n"
+    same(read(path, others="beside"), expected)
+    same(read(path, "x", 23, 12, 11, 0, others="anywhere"), expected[[23, 12, 11, 0]])
+
+
 @pytest.mark.parametrize(
     ("make", "what"),
     [
@@ -218,6 +237,23 @@ def test_where_libhdf5_is_missing_it_is_said_how_to_get_it(file):
     said = read(path, code=1, env={"STOKER_HDF5_LIBRARY": "/nowhere/libhdf5.so"})
     assert said.startswith("HDF5: /nowhere/libhdf5.so: cannot open shared object file")
     assert said.endswith("(STOKER_HDF5_LIBRARY)\n")
+
+
+@pytest.mark.parametrize("behind_a_link", [False, True])
+def test_the_library_of_h5pys_wheel_is_loaded_with_those_that_it_needs(file, tmp_path, behind_a_link):
+    found = list((Path(h5py.__file__).parents[1] / "h5py.libs").glob("libhdf5-*"))
+    if not found:
+        pytest.skip("this h5py brings no libhdf5 along")
+    library = found[0]
+    if behind_a_link:
+        library = tmp_path / "libhdf5.so"
+        library.symlink_to(found[0])
+    array = values("<f4")
+    path = file(array, chunks=(3, 2, 6), compression="gzip")
+    same(read(path, env={"STOKER_HDF5_LIBRARY": str(library)}), array)
+    words = ("hdf5-write", tmp_path / "b.h5", "x", "<f4", "11x5x6", "3x2x6", "4")
+    arrays(*words, data=array.tobytes(), env={"STOKER_HDF5_LIBRARY": str(library)})
+    same(read(tmp_path / "b.h5"), array)
 
 
 def test_truncated_and_flipped_files_are_errors_or_right(file, tmp_path):

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/file.h"
@@ -74,17 +75,22 @@ std::string fill(void* library, Api& api) {
   return "";
 }
 
-// A wheel's library does not know where those lie that it needs: beside it. One may need another, hence
-// twice.
-void load_neighbours(const Path& library) {
-  if (library.parent_path().filename() != "h5py.libs") return;
-  const Result<std::vector<std::string>> names = list_directory(library.parent_path());
+// A wheel's library does not know where those lie that it needs: beside it, in a folder like h5py.libs. They
+// need each other too, and the loader finds by name what is loaded already: round after round, until none is
+// added.
+void load_neighbours(const std::string& library) {
+  if (library.find('/') == std::string::npos) return;  // one of the system, which finds what it needs
+  std::error_code ignored;
+  const Path folder = std::filesystem::weakly_canonical(library, ignored).parent_path();
+  if (!folder.string().ends_with(".libs")) return;
+  const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names.ok()) return;
-  for (int round = 0; round < 2; ++round) {
-    for (const std::string& name : *names) {
-      if (name.starts_with("libhdf5")) continue;
-      ::dlopen((library.parent_path() / name).c_str(), RTLD_NOW | RTLD_LOCAL);
-    }
+  std::set<std::string> left(names->begin(), names->end());
+  std::erase_if(left, [](const std::string& name) { return name.starts_with("libhdf5"); });
+  const auto loads = [&](const std::string& name) {
+    return ::dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
+  };
+  while (std::erase_if(left, loads) > 0) {
   }
 }
 
