@@ -51,7 +51,9 @@ LONG_FILES = (
 
 # On a cluster of daemons that share two cores a wait can be in vain without anybody's fault: such a test is tried once
 # more, and pytest's summary names it. A wrong answer is never asked for twice.
-TRIED_AGAIN = pytest.mark.flaky(reruns=1, only_rerun=["not within", "not done after", "does not come to rest"])
+TRIED_AGAIN = pytest.mark.flaky(
+    reruns=1, only_rerun=["not within", "not so after", "not done after", "does not come to rest"]
+)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

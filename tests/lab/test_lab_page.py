@@ -1,4 +1,4 @@
-"""docs/lab.md: every command of it, one after the other in one shell, says what the page says."""
+"""Pages that are one session on a lab: every command of theirs, one after the other in one shell, says what the page says."""
 
 import fcntl
 import os
@@ -16,7 +16,9 @@ from conftest import BIN, REPOSITORY
 
 pytestmark = pytest.mark.needs("slurm", "namespaces")
 
-PAGE = REPOSITORY / "docs/lab.md"
+PAGES = [
+    page for page in sorted((REPOSITORY / "docs").glob("*.md")) if docs_examples.session(page.read_text()) == "lab"
+]
 
 
 class Session:
@@ -86,9 +88,13 @@ def wait_until(session: Session, command: str) -> None:
         time.sleep(0.1)
 
 
-def test_the_page_says_what_the_commands_say(session, tmp_path):
-    text = blessed = PAGE.read_text()
-    assert docs_examples.session(text) == "lab"
+def test_there_are_such_pages():
+    assert {page.name for page in PAGES} >= {"lab.md", "two-nodes.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_page_says_what_the_commands_say(session, tmp_path, page):
+    text = blessed = page.read_text()
     wrong = []
     for example in docs_examples.examples(text):
         if isinstance(example, docs_examples.File):
@@ -99,10 +105,10 @@ def test_the_page_says_what_the_commands_say(session, tmp_path):
             said, _ = session.say(example.command)
             if not docs_examples.matches(example.expected, said):
                 wrong.append(
-                    f"docs/lab.md:{example.line}: $ {example.command}\nthe page says:\n{example.expected}\nthe command says:\n{said}"
+                    f"docs/{page.name}:{example.line}: $ {example.command}\nthe page says:\n{example.expected}\nthe command says:\n{said}"
                 )
                 if os.environ.get("STOKER_BLESS") and "…" not in example.expected:
                     blessed = docs_examples.with_output(blessed, example, said)
     if blessed != text:
-        PAGE.write_text(blessed)
+        page.write_text(blessed)
     assert not wrong, "\n\n".join(wrong)

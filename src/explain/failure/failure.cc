@@ -196,7 +196,7 @@ const std::vector<const FailureRule*>& failure_rules() {
     std::vector<const FailureRule*> all;
     for (const auto& table : {noise_rules(), record_rules(), memory_rules(), submit_rules(), slurm_rules(),
                               nccl_rules(), rendezvous_rules(), cuda_rules(), environment_rules(),
-                              file_rules(), python_rules(), collective_rules()}) {
+                              file_rules(), python_rules(), collective_rules(), own_word_rules()}) {
       for (const FailureRule& rule : table) all.push_back(&rule);
     }
     return all;

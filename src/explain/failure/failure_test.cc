@@ -51,6 +51,20 @@ std::vector<std::string> places(const Diagnosis& diagnosis) {
   return found;
 }
 
+TEST(Failure, what_a_rank_gave_as_its_reason_counts_before_how_srun_saw_others_end) {
+  const auto with = [](const std::string& reason) {
+    Logs logs;
+    return logs.add("slurm.log", "srun: error: n2: task 1: Killed\n").tell(reason, 0).first(0).explain();
+  };
+  EXPECT_EQ(with("rank 0 (n1, process 7): the gizmo is jammed").cause, "the gizmo is jammed");
+  const Diagnosis known = with(
+      "rank 0 (n1, process 7): GLOO_SOCKET_IFNAME=eth7 names no interface that is up (there are lo, eth0; "
+      "left out, it is chosen for you)");
+  EXPECT_EQ(known.rule, "interface-not-there");
+  EXPECT_EQ(known.certainty, Certainty::known);
+  EXPECT_THAT(known.cause, HasSubstr("GLOO_SOCKET_IFNAME names eth7"));
+}
+
 TEST(FailureRules, each_is_the_first_to_know_its_examples) {
   for (const FailureRule* rule : failure_rules()) {
     for (const std::string_view line : split(rule->example, '\n')) {

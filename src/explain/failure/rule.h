@@ -48,6 +48,8 @@ std::span<const FailureRule> python_rules();
 std::span<const FailureRule> file_rules();
 std::span<const FailureRule> environment_rules();
 std::span<const FailureRule> noise_rules();
+/// What a rank gave as its reason, where no rule knows it better.
+std::span<const FailureRule> own_word_rules();
 
 /// All of them, the more special first: of a line counts the first that matches.
 const std::vector<const FailureRule*>& failure_rules();

@@ -48,13 +48,14 @@ constexpr FailureRule kRules[] = {
      "NCCL WARN NET/IB : Attempted to connect incompatible devices mlx5_0:1/IB and mlx5_1:1/RoCE",
      "source of NCCL 2.27, net_ib.cc"},
     {"no-nccl-interface", root,
-     "no socket interface found\nNo usable listening interface\nNCCL_OOB_NET_IFNAME",
-     R"(no socket interface found|No usable listening interface found|no device found (?:matching|after excluding) .*NCCL_OOB_NET_IFNAME)",
+     "no socket interface found\nNo usable listening interface\nNCCL_OOB_NET_IFNAME\nis neither AF_INET",
+     R"(no socket interface found|No usable listening interface found|no device found (?:matching|after excluding) .*NCCL_OOB_NET_IFNAME|ncclSocketInit: connecting to address .*is neither AF_INET)",
      "NCCL found no network interface: NCCL_SOCKET_IFNAME names one that is not there",
      "NCCL_SOCKET_IFNAME to a name of `ip -br addr` on that node, or unset", "stoker hello",
      "NCCL WARN Bootstrap : no socket interface found\nNCCL WARN NET/Socket : No usable listening interface "
-     "found",
-     "source of NCCL, bootstrap.cc"},
+     "found\n"
+     "ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) nor AF_INET6(10)",
+     "source of NCCL, bootstrap.cc; NVIDIA/nccl#1837"},
     {"nccl-connect-failed", root, "onnect to ",
      R"((?:socketStartConnect|socketPollConnect|ncclOs\w+|ncclSocket\w+).*[Cc]onnect to (\S+?)(?:<\d+>)? .*(refused|timed out|No route|connection abort|unreachable))",
      "NCCL could not connect to {1} ({2}): the wrong interface, or a firewall between the nodes",

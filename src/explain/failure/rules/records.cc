@@ -83,6 +83,22 @@ constexpr FailureRule kRules[] = {
      "no batch came within {2}: the data is not read fast enough, or its file system hangs",
      "data: {train: {place: local}}", "stoker data bench DATASET",
      "train-000003.tar: no batch came (timeouts.data: 60 s)", "source of stoker"},
+    {"interface-not-there", root, "names no interface that is up",
+     R"((\S+)=(\S+) names no interface that is up \(there are (.*?)[;)])",
+     "{1} names {2}, and there is no such interface that is up: there are {3}",
+     "environment: {variables: {...}} with one of these, or without that variable: it is chosen then",
+     "stoker hello job.yaml",
+     "rank 0 (n1, process 4711): GLOO_SOCKET_IFNAME=eth7 names no interface that is up (there are lo, eth0; "
+     "left out, it is chosen for you)",
+     "source of stoker"},
+    {"own-port-taken", root, "taken by another program on this host",
+     R"(port (\d+): taken by another program on this host)",
+     "port {1} is taken by another program on that node", "without MASTER_PORT: the run takes a free one",
+     "stoker hello job.yaml",
+     "rank 0 (n1, process 4711): port 29500: taken by another program on this host (MASTER_PORT; left out, "
+     "the "
+     "run takes a free one)",
+     "source of stoker"},
     {"checkpoint-torn", root, "so it is not a whole checkpoint\nits manifest",
      R"((\S+): has no manifest, so it is not a whole)",
      "checkpoint {1} is not whole: its writer was ended before it was done",
@@ -116,8 +132,15 @@ constexpr FailureRule kRules[] = {
      "stoker resume last", "", "state: lost", "source of stoker"},
 };
 
+constexpr FailureRule kOwnWords[] = {
+    {"rank-said", general, ", process ", R"(^rank \d+ \(\S+, process \d+\): (.*))", "{1}", "", "",
+     "rank 0 (n1, process 4711): is in a world of 1, this run has 4", "source of stoker"},
+};
+
 }  // namespace
 
 std::span<const FailureRule> record_rules() { return kRules; }
+
+std::span<const FailureRule> own_word_rules() { return kOwnWords; }
 
 }  // namespace stoker::explain
