@@ -34,6 +34,9 @@ class ByteSink {
   virtual Status write_with_crc(std::span<const std::byte> data, std::uint32_t crc32c);
   /// After it, nothing that was given before need stay where it is. Most sinks never ask for that.
   virtual void settle() {}
+  /// Replaces the first bytes, which were written before, with as many others: for formats that say at the
+  /// start what is known at the end. Internal for sinks that cannot.
+  virtual Status put_head(std::span<const std::byte> head);
 };
 
 /// Bytes that a member of `size` bytes named `name` takes in an archive: headers, data and padding.

@@ -124,6 +124,10 @@ std::uint64_t tar_archive_bytes(std::uint64_t member_bytes) {
   return padded(member_bytes + 2 * kTarBlock, kTarRecord);
 }
 
+Status ByteSink::put_head(std::span<const std::byte> /*head*/) {
+  return internal("this sink cannot replace what was written");
+}
+
 Status ByteSink::write_with_crc(std::span<const std::byte> data, std::uint32_t /*crc32c*/) {
   return write(data);
 }

@@ -69,6 +69,21 @@ const ElementType& Hdf5Dataset::type() const { return parts_->about.type; }
 const Extents& Hdf5Dataset::chunks() const { return parts_->about.chunks; }
 std::uint64_t Hdf5Dataset::row_bytes() const { return parts_->row_bytes; }
 
+Result<std::uint64_t> Hdf5Dataset::run() const {
+  using Layout = Description::Layout;
+  const Description& about = parts_->about;
+  if (!about.filters.empty())
+    return invalid("{}: is compressed ({})", parts_->subject, printable(about.filters[0].name));
+  if (about.layout == Layout::chunked) return invalid("{}: lies in chunks, each by itself", parts_->subject);
+  if (about.layout == Layout::parts) return invalid("{}: is virtual", parts_->subject);
+  if (about.layout == Layout::contiguous && about.offset == hdf5::kNoAddress)
+    return invalid("{}: was never written", parts_->subject);
+  if (about.layout != Layout::contiguous || (about.order == ByteOrder::big && about.type.swap_unit() > 1)) {
+    return invalid("{}: is not stored as it is read", parts_->subject);
+  }
+  return about.offset;
+}
+
 // What libhdf5 said is held against the file itself.
 Status Hdf5Dataset::Parts::prepare() {
   const std::span<const std::uint64_t> shape = about.shape;

@@ -62,6 +62,10 @@ class Hdf5Dataset {
   /// Rows that lie in the same chunks: reading them together unpacks nothing twice.
   std::uint64_t rows_per_chunk() const { return chunks().empty() ? 1 : chunks()[0]; }
 
+  /// Where in the file the elements lie as they are read, one behind another. Invalid, saying why, for a
+  /// dataset that is packed, in chunks, in the header or in other files, or that was never written.
+  Result<std::uint64_t> run() const;
+
   /// `count` rows from `first` on, C order, this machine's byte order. Invalid beyond the end; what was never
   /// written reads as the fill value. REQUIRES: `out` is count x row_bytes().
   Status read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/file.h"
 #include "format/load.h"
 #include "format/zarr/codec.h"
 #include "format/zarr/shard.h"
@@ -36,17 +35,25 @@ struct ZarrArray::Box {
 
 Result<std::unique_ptr<ZarrArray>> ZarrArray::open(const Path& store, std::string_view path,
                                                    std::shared_ptr<ChunkCache> cache) {
-  OK_OR_RETURN(metadata, read_zarr_metadata(store, path));
+  OK_OR_RETURN(files, ZarrFiles::open(store));
+  return open(std::move(files), path, std::move(cache));
+}
+
+Result<std::unique_ptr<ZarrArray>> ZarrArray::open(std::shared_ptr<const ZarrFiles> files,
+                                                   std::string_view path, std::shared_ptr<ChunkCache> cache) {
+  OK_OR_RETURN(metadata, read_zarr_metadata(*files, path));
   if (metadata.sharding && !shard_index_bytes(metadata)) {
-    return invalid("{}: a shard of '{}' has more than 16 777 216 chunks, which is not read", store, path);
+    return invalid("{}: a shard of '{}' has more than 16 777 216 chunks, which is not read", files->name(""),
+                   path);
   }
   if (!cache) cache = std::make_shared<ChunkCache>(kOwnCache);
   return std::unique_ptr<ZarrArray>(
-      new ZarrArray(path.empty() ? store : store / path, std::move(metadata), std::move(cache)));
+      new ZarrArray(std::move(files), path, std::move(metadata), std::move(cache)));
 }
 
-ZarrArray::ZarrArray(Path folder, ZarrMetadata metadata, std::shared_ptr<ChunkCache> cache)
-    : folder_(std::move(folder)), metadata_(std::move(metadata)), cache_(std::move(cache)) {
+ZarrArray::ZarrArray(std::shared_ptr<const ZarrFiles> files, std::string_view path, ZarrMetadata metadata,
+                     std::shared_ptr<ChunkCache> cache)
+    : files_(std::move(files)), path_(path), metadata_(std::move(metadata)), cache_(std::move(cache)) {
   const Extents& chunks = metadata_.inner_chunks();
   for (std::size_t d = 0; d < chunks.size(); ++d) {
     counts_.push_back(ceil_div(metadata_.shape[d], metadata_.chunks[d]) * (metadata_.chunks[d] / chunks[d]));
@@ -64,17 +71,19 @@ ZarrArray::~ZarrArray() {
   cache_->forget(index_owner_);
 }
 
-Path ZarrArray::object_path(std::span<const std::uint64_t> at) const {
-  return folder_ / chunk_key(metadata_, at);
+std::string ZarrArray::object_key(std::span<const std::uint64_t> at) const {
+  const std::string key = chunk_key(metadata_, at);
+  return path_.empty() ? key : stoker::format("{}/{}", path_, key);
 }
 
 // An empty buffer stands for a chunk that is not stored.
 Result<Buffer> ZarrArray::load_object(std::span<const std::uint64_t> at) const {
-  const Path path = object_path(at);
-  Result<File> file = File::open_read(path);
-  if (!file.ok()) return file.error().code() == Code::not_found ? Result<Buffer>(Buffer()) : file.error();
+  const std::string key = object_key(at);
+  const Path path = files_->name(key);
+  OK_OR_RETURN(file, files_->open_file(key));
+  if (!file) return Buffer();
   const ChunkShape shape{metadata_.chunks, metadata_.type};
-  OK_OR_RETURN(size, file->size());
+  const std::uint64_t size = file->bytes;
   const std::uint64_t most = most_stored_bytes(shape.bytes());
   if (size > most) {
     return corrupt("{}: has {} bytes, a chunk of {} is stored in at most {}", path, size, shape.bytes(),
@@ -87,10 +96,11 @@ Result<Buffer> ZarrArray::load_object(std::span<const std::uint64_t> at) const {
 }
 
 Result<Buffer> ZarrArray::load_shard_index(std::span<const std::uint64_t> shard) const {
-  const Path path = object_path(shard);
-  Result<File> file = File::open_read(path);
-  if (!file.ok()) return file.error().code() == Code::not_found ? Result<Buffer>(Buffer()) : file.error();
-  OK_OR_RETURN(size, file->size());
+  const std::string key = object_key(shard);
+  const Path path = files_->name(key);
+  OK_OR_RETURN(file, files_->open_file(key));
+  if (!file) return Buffer();
+  const std::uint64_t size = file->bytes;
   const std::uint64_t bytes = *shard_index_bytes(metadata_);
   if (size < bytes) return corrupt("{}: has {} bytes, its index alone needs {}", path, size, bytes);
   Buffer stored(bytes);
@@ -121,7 +131,8 @@ Result<Buffer> ZarrArray::load_from_shard(std::span<const std::uint64_t> at) con
   const std::uint64_t number = linear(within, inside);
   const auto entry = load<ShardEntry>(index->bytes(), number * sizeof(ShardEntry));
   if (entry.is_missing()) return Buffer();
-  const Path path = object_path(shard);
+  const std::string key = object_key(shard);
+  const Path path = files_->name(key);
   const std::string subject = format("{}: chunk {}", path, number);
   const ChunkShape shape{sharding.chunks, metadata_.type};
   const std::uint64_t most = most_stored_bytes(shape.bytes());
@@ -129,11 +140,13 @@ Result<Buffer> ZarrArray::load_from_shard(std::span<const std::uint64_t> at) con
     return corrupt("{}: has {} bytes, a chunk of {} is stored in at most {}", subject, entry.bytes,
                    shape.bytes(), most);
   }
-  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(file, files_->open_file(key));
+  if (!file || file->bytes < entry.bytes || entry.offset > file->bytes - entry.bytes)
+    return corrupt("{}: lies beyond the end of its shard", subject);
   Buffer stored(entry.bytes);
   if (stored.bytes().size() != entry.bytes)
     return unavailable("{}: no memory for {} bytes", subject, entry.bytes);
-  RETURN_IF_ERROR(file.read_at(entry.offset, stored.bytes()));
+  RETURN_IF_ERROR(file->read_at(entry.offset, stored.bytes()));
   return decode_chunk(sharding.inner, shape, stored.bytes(), subject);
 }
 
@@ -173,11 +186,12 @@ Status ZarrArray::read(std::span<const std::uint64_t> begin, std::span<const std
                        std::span<std::byte> out) const {
   const Extents& chunks = metadata_.inner_chunks();
   if (begin.size() != chunks.size() || size.size() != chunks.size()) {
-    return invalid("{}: has {} dimensions, {} were asked for", folder_, chunks.size(), begin.size());
+    return invalid("{}: has {} dimensions, {} were asked for", files_->name(path_), chunks.size(),
+                   begin.size());
   }
   for (std::size_t d = 0; d < chunks.size(); ++d) {
     if (begin[d] > metadata_.shape[d] || size[d] > metadata_.shape[d] - begin[d]) {
-      return invalid("{}: dimension {} has {} elements, {} from {} on were asked for", folder_, d,
+      return invalid("{}: dimension {} has {} elements, {} from {} on were asked for", files_->name(path_), d,
                      metadata_.shape[d], size[d], begin[d]);
     }
   }
@@ -197,6 +211,36 @@ Status ZarrArray::read(std::span<const std::uint64_t> begin, std::span<const std
   }
 }
 
+Result<ZarrFiles::Piece> ZarrArray::run() const {
+  const std::string subject = files_->name(path_).string();
+  const Pipeline& pipeline = metadata_.sharding ? metadata_.sharding->inner : metadata_.pipeline;
+  if (!pipeline.codecs.empty())
+    return invalid("{}: is compressed ({})", subject, to_text(pipeline.codecs[0].kind));
+  if (metadata_.shape.size() != 1 || (pipeline.order == ByteOrder::big && metadata_.type.swap_unit() > 1))
+    return invalid("{}: is not stored as it is read", subject);
+  if (metadata_.chunks[0] < metadata_.shape[0])
+    return invalid("{}: lies in chunks of {} elements, each by itself", subject, metadata_.chunks[0]);
+  const std::uint64_t first = 0;
+  OK_OR_RETURN(piece, files_->open_file(object_key({&first, 1})));
+  if (!piece) return invalid("{}: is not stored, only its fill value is", subject);
+  const std::uint64_t bytes = metadata_.shape[0] * metadata_.type.bytes;
+  if (metadata_.sharding) {
+    OK_OR_RETURN(index, load_shard_index({&first, 1}));
+    const std::uint64_t chunk = metadata_.sharding->chunks[0] * metadata_.type.bytes;
+    const auto begin = load<ShardEntry>(index.bytes(), 0).offset;
+    for (std::uint64_t i = 0; i * chunk < bytes; ++i) {
+      const auto entry = load<ShardEntry>(index.bytes(), i * sizeof(ShardEntry));
+      if (entry.offset != begin + i * chunk || entry.bytes != chunk)
+        return invalid("{}: its chunks do not lie one behind another", subject);
+    }
+    piece->begin += begin;
+    piece->bytes -= begin;
+  }
+  if (piece->bytes < bytes) return corrupt("{}: has {} bytes, expected {}", subject, piece->bytes, bytes);
+  piece->bytes = bytes;
+  return *piece;
+}
+
 Status ZarrArray::read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {
   if (metadata_.shape.empty()) return read({}, {}, out);
   Extents begin(metadata_.shape.size());
@@ -213,7 +257,7 @@ Status ZarrArray::read_rows(std::span<const std::uint64_t> rows, std::span<std::
   }
   const std::uint64_t last = *std::max_element(rows.begin(), rows.end());
   if (last >= this->rows())
-    return invalid("{}: has {} rows, row {} was asked for", folder_, this->rows(), last);
+    return invalid("{}: has {} rows, row {} was asked for", files_->name(path_), this->rows(), last);
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rows[a] < rows[b]; });

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "format/chunks/chunk_cache.h"
+#include "format/zarr/files.h"
 #include "format/zarr/metadata.h"
 
 namespace stoker::formats {
@@ -20,6 +21,9 @@ class ZarrArray {
   /// Reads the metadata of the array at `path` of a store ("" if the folder itself is the array). Chunks go
   /// through `cache`, shared with other arrays perhaps; without one the array has its own of 256 MiB.
   static Result<std::unique_ptr<ZarrArray>> open(const Path& store, std::string_view path,
+                                                 std::shared_ptr<ChunkCache> cache = nullptr);
+  static Result<std::unique_ptr<ZarrArray>> open(std::shared_ptr<const ZarrFiles> files,
+                                                 std::string_view path,
                                                  std::shared_ptr<ChunkCache> cache = nullptr);
   ~ZarrArray();
   ZarrArray(const ZarrArray&) = delete;
@@ -37,23 +41,29 @@ class ZarrArray {
   /// value is read.
   Status read(std::span<const std::uint64_t> begin, std::span<const std::uint64_t> size,
               std::span<std::byte> out) const;
+  /// Where in which file elements lie as they are read, one behind another from the first on: an array of
+  /// bytes or little-endian numbers that nothing packs, in one stored object. Invalid, saying why, for any
+  /// other.
+  Result<ZarrFiles::Piece> run() const;
   /// `count` rows from `first` on; `out` is count x row_bytes().
   Status read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
   /// These rows, in this order. Each chunk is asked for once, however the rows lie.
   Status read_rows(std::span<const std::uint64_t> rows, std::span<std::byte> out) const;
 
  private:
-  ZarrArray(Path folder, ZarrMetadata metadata, std::shared_ptr<ChunkCache> cache);
+  ZarrArray(std::shared_ptr<const ZarrFiles> files, std::string_view path, ZarrMetadata metadata,
+            std::shared_ptr<ChunkCache> cache);
 
   struct Box;
   Result<ChunkCache::Chunk> chunk(std::span<const std::uint64_t> at) const;
   Result<Buffer> load_object(std::span<const std::uint64_t> at) const;
   Result<Buffer> load_from_shard(std::span<const std::uint64_t> at) const;
   Result<Buffer> load_shard_index(std::span<const std::uint64_t> shard) const;
-  Path object_path(std::span<const std::uint64_t> at) const;
+  std::string object_key(std::span<const std::uint64_t> at) const;
   Status copy_part(const Box& box, std::span<const std::uint64_t> at, std::span<std::byte> out) const;
 
-  const Path folder_;
+  const std::shared_ptr<const ZarrFiles> files_;  // shared with other arrays of the store
+  const std::string path_;
   const ZarrMetadata metadata_;
   std::uint64_t row_bytes_ = 0;
   Extents counts_;         // chunks along each dimension, those of edge shards whole

@@ -15,13 +15,6 @@ constexpr ByteCount kMetadataLimit = 64_MiB;
 constexpr std::size_t kMostNodes = 100'000;
 constexpr std::size_t kDeepest = 32;
 
-// The file's text; nothing if there is none.
-Result<std::optional<std::string>> text_of(const Path& file) {
-  if (!path_exists(file)) return std::optional<std::string>();
-  OK_OR_RETURN(text, read_file(file, kMetadataLimit));
-  return std::optional(std::move(text));
-}
-
 bool is_node(const Json& document, std::string_view kind) {
   const auto found = document.is_object() ? document.find("node_type") : document.end();
   return document.is_object() && found != document.end() && *found == kind;
@@ -32,31 +25,31 @@ std::string compact(const Json& value) { return value.dump(-1, ' ', false, Json:
 // Consolidated metadata: the documents of each node, by their keys.
 using Documents = std::map<std::string, Json, std::less<>>;
 
-Result<Documents> documents_of_v2(const Path& store) {
+Result<Documents> documents_of_v2(const ZarrFiles& files) {
   Documents documents;
-  OK_OR_RETURN(text, text_of(store / ".zmetadata"));
+  OK_OR_RETURN(text, files.text(".zmetadata"));
   if (!text) return documents;
   const Json document = zarr_json::parsed(quote_bare_numbers(*text));
   const auto metadata = document.is_object() ? document.find("metadata") : document.end();
   if (!document.is_object() || metadata == document.end() || !metadata->is_object()) {
-    return corrupt("{}: is no consolidated metadata", store / ".zmetadata");
+    return corrupt("{}: is no consolidated metadata", files.name(".zmetadata"));
   }
   for (const auto& [key, value] : metadata->items()) documents[key] = value;
   return documents;
 }
 
-Result<Documents> documents_of_v3(const Path& store) {
+Result<Documents> documents_of_v3(const ZarrFiles& files) {
   Documents documents;
-  OK_OR_RETURN(text, text_of(store / "zarr.json"));
+  OK_OR_RETURN(text, files.text("zarr.json"));
   if (!text) return documents;
   const Json document = zarr_json::parsed(quote_bare_numbers(*text));
-  if (!document.is_object()) return corrupt("{}: is not a JSON object", store / "zarr.json");
+  if (!document.is_object()) return corrupt("{}: is not a JSON object", files.name("zarr.json"));
   documents[""] = document;
   const auto consolidated = document.find("consolidated_metadata");
   if (consolidated == document.end() || consolidated->is_null()) return documents;
   const auto metadata = consolidated->is_object() ? consolidated->find("metadata") : consolidated->end();
   if (!consolidated->is_object() || metadata == consolidated->end() || !metadata->is_object()) {
-    return corrupt("{}: consolidated_metadata: is not an object", store / "zarr.json");
+    return corrupt("{}: consolidated_metadata: is not an object", files.name("zarr.json"));
   }
   for (const auto& [key, value] : metadata->items()) documents[key] = value;
   return documents;
@@ -66,52 +59,53 @@ std::string key_of(std::string_view path, std::string_view name) {
   return path.empty() ? std::string(name) : format("{}/{}", path, name);
 }
 
-Result<ZarrMetadata> no_array(const Path& store, std::string_view path) {
-  OK_OR_RETURN(v3, documents_of_v3(store));
+Result<ZarrMetadata> no_array(const ZarrFiles& files, std::string_view path) {
+  const Path store = files.name("");
+  OK_OR_RETURN(v3, documents_of_v3(files));
   if (const auto found = v3.find(path); found != v3.end() && !path.empty()) {
     if (is_node(found->second, "group")) {
       return invalid("{}: '{}' is a group, not an array", store, path);
     }
     return parse_zarr_v3(compact(found->second), format("{}: consolidated '{}'", store / "zarr.json", path));
   }
-  OK_OR_RETURN(v2, documents_of_v2(store));
+  OK_OR_RETURN(v2, documents_of_v2(files));
   if (const auto found = v2.find(key_of(path, ".zarray")); found != v2.end()) {
     const auto attributes = v2.find(key_of(path, ".zattrs"));
     return parse_zarr_v2(compact(found->second), attributes == v2.end() ? "" : compact(attributes->second),
                          format("{}: consolidated '{}'", store / ".zmetadata", path));
   }
-  const Path folder = path.empty() ? store : store / path;
-  if (path_exists(folder / ".zgroup") || v2.contains(key_of(path, ".zgroup"))) {
+  if (files.has(key_of(path, ".zgroup")) || v2.contains(key_of(path, ".zgroup"))) {
     return invalid("{}: '{}' is a group, not an array", store, path);
   }
   return not_found("{}: no Zarr array '{}'", store, path);
 }
 
 // What a folder is by its own files.
-Result<std::optional<ZarrNode>> node_at(const Path& folder, const std::string& path) {
-  OK_OR_RETURN(v3, text_of(folder / "zarr.json"));
+Result<std::optional<ZarrNode>> node_at(const ZarrFiles& files, const std::string& path) {
+  OK_OR_RETURN(v3, files.text(key_of(path, "zarr.json")));
   if (v3) {
     const Json document = zarr_json::parsed(quote_bare_numbers(*v3));
-    if (!document.is_object()) return corrupt("{}: is not a JSON object", folder / "zarr.json");
+    if (!document.is_object())
+      return corrupt("{}: is not a JSON object", files.name(key_of(path, "zarr.json")));
     const bool is_array = is_node(document, "array");
     return std::optional(ZarrNode{path, is_array ? ZarrNode::Kind::array : ZarrNode::Kind::group, 3});
   }
-  if (path_exists(folder / ".zarray")) return std::optional(ZarrNode{path, ZarrNode::Kind::array, 2});
-  if (path_exists(folder / ".zgroup")) return std::optional(ZarrNode{path, ZarrNode::Kind::group, 2});
+  if (files.has(key_of(path, ".zarray"))) return std::optional(ZarrNode{path, ZarrNode::Kind::array, 2});
+  if (files.has(key_of(path, ".zgroup"))) return std::optional(ZarrNode{path, ZarrNode::Kind::group, 2});
   return std::optional<ZarrNode>();
 }
 
-Status walk(const Path& store, const std::string& path, std::size_t depth, std::vector<ZarrNode>& nodes) {
-  if (depth > kDeepest) return invalid("{}: groups are more than {} deep", store, kDeepest);
-  const Path folder = path.empty() ? store : store / path;
-  OK_OR_RETURN(node, node_at(folder, path));
+Status walk(const ZarrFiles& files, const std::string& path, std::size_t depth,
+            std::vector<ZarrNode>& nodes) {
+  if (depth > kDeepest) return invalid("{}: groups are more than {} deep", files.name(""), kDeepest);
+  OK_OR_RETURN(node, node_at(files, path));
   if (node) nodes.push_back(*node);
-  if (nodes.size() > kMostNodes) return invalid("{}: holds more than {} nodes", store, kMostNodes);
+  if (nodes.size() > kMostNodes) return invalid("{}: holds more than {} nodes", files.name(""), kMostNodes);
   if (!node || node->kind == ZarrNode::Kind::array) return {};
-  OK_OR_RETURN(names, list_directory(folder));
+  OK_OR_RETURN(names, files.folders(path));
   for (const std::string& name : names) {
-    if (name.starts_with('.') || !unsafe_node(name).empty() || !folder_exists(folder / name)) continue;
-    RETURN_IF_ERROR(walk(store, key_of(path, name), depth + 1, nodes));
+    if (name.starts_with('.') || !unsafe_node(name).empty()) continue;
+    RETURN_IF_ERROR(walk(files, key_of(path, name), depth + 1, nodes));
   }
   return {};
 }
@@ -148,32 +142,43 @@ std::string_view unsafe_node(std::string_view path) {
 }
 
 Result<ZarrMetadata> read_zarr_metadata(const Path& store, std::string_view path) {
+  OK_OR_RETURN(files, ZarrFiles::open(store));
+  return read_zarr_metadata(*files, path);
+}
+
+Result<ZarrMetadata> read_zarr_metadata(const ZarrFiles& files, std::string_view path) {
+  const Path store = files.name("");
   if (const std::string_view why = unsafe_node(path); !why.empty()) {
     return invalid("{}: the name '{}' {}", store, printable(path), why);
   }
-  const Path folder = path.empty() ? store : store / path;
-  OK_OR_RETURN(v3, text_of(folder / "zarr.json"));
+  OK_OR_RETURN(v3, files.text(key_of(path, "zarr.json")));
   if (v3) {
     const Json document = zarr_json::parsed(quote_bare_numbers(*v3));
     if (is_node(document, "group")) {
       return invalid("{}: '{}' is a group, not an array", store, path);
     }
-    return parse_zarr_v3(*v3, (folder / "zarr.json").string());
+    return parse_zarr_v3(*v3, files.name(key_of(path, "zarr.json")).string());
   }
-  OK_OR_RETURN(v2, text_of(folder / ".zarray"));
-  if (!v2) return no_array(store, path);
-  OK_OR_RETURN(attributes, text_of(folder / ".zattrs"));
-  return parse_zarr_v2(*v2, attributes.value_or(""), (folder / ".zarray").string());
+  OK_OR_RETURN(v2, files.text(key_of(path, ".zarray")));
+  if (!v2) return no_array(files, path);
+  OK_OR_RETURN(attributes, files.text(key_of(path, ".zattrs")));
+  return parse_zarr_v2(*v2, attributes.value_or(""), files.name(key_of(path, ".zarray")).string());
 }
 
 Result<std::vector<ZarrNode>> list_zarr(const Path& store) {
+  OK_OR_RETURN(files, ZarrFiles::open(store));
+  return list_zarr(*files);
+}
+
+Result<std::vector<ZarrNode>> list_zarr(const ZarrFiles& files) {
+  const Path store = files.name("");
   std::vector<ZarrNode> nodes;
-  OK_OR_RETURN(v3, documents_of_v3(store));
-  OK_OR_RETURN(v2, documents_of_v2(store));
+  OK_OR_RETURN(v3, documents_of_v3(files));
+  OK_OR_RETURN(v2, documents_of_v2(files));
   if (v3.size() > 1 || !v2.empty()) {
     RETURN_IF_ERROR(std::move(add_consolidated(v3, v2, nodes)).with_context(store.string()));
   } else {
-    RETURN_IF_ERROR(walk(store, "", 0, nodes));
+    RETURN_IF_ERROR(walk(files, "", 0, nodes));
   }
   if (nodes.empty()) return not_found("{}: is no Zarr store (no zarr.json, .zgroup or .zarray)", store);
   std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
@@ -196,16 +201,16 @@ Status write_zarr_group(const Path& folder, int version, std::string_view attrib
 
 Status consolidate_zarr(const Path& store) {
   std::vector<ZarrNode> nodes;
-  RETURN_IF_ERROR(walk(store, "", 0, nodes));
+  OK_OR_RETURN(files, ZarrFiles::open(store));
+  RETURN_IF_ERROR(walk(*files, "", 0, nodes));
   if (nodes.empty() || nodes[0].kind != ZarrNode::Kind::group) return invalid("{}: is no Zarr group", store);
   Json metadata = Json::object();
   for (const ZarrNode& node : nodes) {
-    const Path folder = node.path.empty() ? store : store / node.path;
     if (node.version != nodes[0].version) continue;
     for (const char* name : {"zarr.json", ".zarray", ".zgroup", ".zattrs"}) {
       if ((std::string_view(name) == "zarr.json") != (node.version == 3)) continue;
       if (node.version == 3 && node.path.empty()) continue;
-      OK_OR_RETURN(text, text_of(folder / name));
+      OK_OR_RETURN(text, files->text(key_of(node.path, name)));
       if (text)
         metadata[node.version == 3 ? node.path : key_of(node.path, name)] =
             zarr_json::parsed(quote_bare_numbers(*text));

@@ -1,0 +1,155 @@
+#include "format/samples/reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "format/samples/store.h"
+#include "format/samples/writer.h"
+
+namespace stoker::formats {
+
+namespace {
+
+constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 27;  // a table of places then takes 2 GiB
+constexpr std::uint64_t kRowsAtOnce = std::uint64_t{1} << 18;
+
+bool is_whole(const ElementType& type) {
+  return type.kind == ElementType::Kind::signed_integer || type.kind == ElementType::Kind::unsigned_integer;
+}
+
+// Numbers of any width as 64 bits, with their sign.
+void widen(std::span<const std::byte> bytes, const ElementType& type, std::vector<std::int64_t>& into) {
+  for (std::size_t at = 0; at < bytes.size(); at += type.bytes) {
+    const std::span<const std::byte> element = bytes.subspan(at, type.bytes);
+    const bool is_negative =
+        type.kind == ElementType::Kind::signed_integer && (element.back() & std::byte{128}) != std::byte{0};
+    std::int64_t value = is_negative ? -1 : 0;
+    std::memcpy(&value, element.data(), element.size());
+    into.push_back(value);
+  }
+}
+
+std::string_view file_kind(std::string_view name) {
+  const std::string_view prefix = "files/";
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : std::string_view();
+}
+
+// All numbers of an array with `columns` in each row; a list of them has none.
+Result<std::vector<std::int64_t>> numbers_of(const SampleArrays::Store& store, const std::string& name,
+                                             const std::string& subject) {
+  const Extents& shape = store.shape(name);
+  const ElementType& type = store.type(name);
+  const std::uint64_t columns = shape.size() == 2 ? shape[1] : 1;
+  std::vector<std::int64_t> numbers;
+  for (std::uint64_t row = 0; row < shape[0]; row += kRowsAtOnce) {
+    const std::uint64_t count = std::min(kRowsAtOnce, shape[0] - row);
+    std::vector<std::byte> bytes(count * columns * type.bytes);
+    RETURN_IF_ERROR(std::move(store.read_rows(name, row, count, bytes)).with_context(subject));
+    widen(bytes, type, numbers);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+SampleArrays::SampleArrays(std::unique_ptr<Store> store) : store_(std::move(store)) {}
+SampleArrays::~SampleArrays() = default;
+SampleArrays::SampleArrays(SampleArrays&&) noexcept = default;
+
+// Pairs of begin and end, or one list of N + 1 numbers in which each file ends where the next begins.
+Result<std::vector<SampleArrays::Place>> SampleArrays::places(const std::string& name,
+                                                              const std::string& subject) const {
+  const Extents& shape = store_->shape(name);
+  const bool is_list = shape.size() == 1;
+  if (!is_whole(store_->type(name)) || !(is_list || (shape.size() == 2 && shape[1] == 2)) ||
+      (is_list && shape[0] == 0)) {
+    return invalid("{}: array '{}': is neither N pairs of places nor a list of N + 1", subject,
+                   printable(name));
+  }
+  if (shape[0] > kMostSamples) {
+    return invalid("{}: array '{}': has {} rows (at most {} are read)", subject, printable(name), shape[0],
+                   kMostSamples);
+  }
+  OK_OR_RETURN(numbers, numbers_of(*store_, name, subject));
+  std::vector<Place> places;
+  places.reserve(shape[0]);
+  const std::size_t step = is_list ? 1 : 2;
+  for (std::size_t i = 0; i + 1 < numbers.size(); i += step) {
+    const Place place{static_cast<std::uint64_t>(numbers[i]), static_cast<std::uint64_t>(numbers[i + 1])};
+    const bool may_lack = !is_list;  // begins behind its end
+    if ((!place.is_there() && !may_lack) || (place.is_there() && place.end > bytes_)) {
+      return corrupt("{}: array '{}': row {}: {} to {} do not lie in 'bytes', which has {}", subject,
+                     printable(name), i / step, place.begin, place.end, bytes_);
+    }
+    places.push_back(place);
+  }
+  return places;
+}
+
+// Those that have a meaning here are opened.
+Status SampleArrays::open_arrays(const std::string& subject) {
+  std::vector<std::string> wanted;
+  for (const std::string& name : store_->names()) {
+    const bool is_ours = name == kSampleBytes || name == kSampleKeys || name == kSampleLabels ||
+                         unsafe_array_name(file_kind(name)).empty();
+    (is_ours ? wanted : others_).push_back(name);
+  }
+  for (const std::string& name : wanted) {
+    if (!file_kind(name).empty()) files_.push_back({std::string(file_kind(name)), {}});
+    has_bytes_ = has_bytes_ || name == kSampleBytes;
+    has_keys_ = has_keys_ || name == kSampleKeys;
+    has_labels_ = has_labels_ || name == kSampleLabels;
+  }
+  if (!has_bytes_ || files_.empty()) {
+    return invalid(
+        "{}: its arrays are no samples: they need 'bytes', and 'files/jpg' or the like with places", subject);
+  }
+  return store_->open_arrays(wanted);
+}
+
+Status SampleArrays::take(const std::string& subject) {
+  RETURN_IF_ERROR(open_arrays(subject));
+  const std::string bytes(kSampleBytes);
+  if (store_->shape(bytes).size() != 1 || store_->type(bytes).bytes != 1)
+    return invalid("{}: array 'bytes': is no list of bytes", subject);
+  bytes_ = store_->shape(bytes)[0];
+  const auto of_others = [&](std::string_view name, std::uint64_t samples) {
+    return corrupt("{}: array 'files/{}' is of {} samples, '{}' of {}", subject, printable(files_[0].name),
+                   samples_, printable(name), samples);
+  };
+  for (Kind& kind : files_) {
+    const std::string name = stoker::format("{}/{}", kSampleFiles, kind.name);
+    OK_OR_RETURN(found, places(name, subject));
+    kind.places = std::move(found);
+    if (&kind == &files_[0]) samples_ = kind.places.size();
+    if (kind.places.size() != samples_) return of_others(name, kind.places.size());
+  }
+  if (has_keys_) {
+    OK_OR_RETURN(found, places(std::string(kSampleKeys), subject));
+    keys_ = std::move(found);
+    if (keys_.size() != samples_) return of_others(kSampleKeys, keys_.size());
+  }
+  if (has_labels_) {
+    const std::string labels(kSampleLabels);
+    if (!is_whole(store_->type(labels)) || store_->shape(labels) != Extents{samples_})
+      return invalid("{}: array 'label': is no list of one whole number for each sample", subject);
+    OK_OR_RETURN(found, numbers_of(*store_, labels, subject));
+    labels_ = std::move(found);
+  }
+  return {};
+}
+
+Result<SampleArrays> SampleArrays::open(const Path& file, ArrayFormat format) {
+  OK_OR_RETURN(store, Store::open(file, format));
+  SampleArrays samples(std::move(store));
+  RETURN_IF_ERROR(samples.take(printable(file.string())));
+  return samples;
+}
+
+Result<std::uint64_t> SampleArrays::run() const { return store_->run(std::string(kSampleBytes)); }
+
+Status SampleArrays::read(std::uint64_t begin, std::span<std::byte> out) const {
+  return store_->read_rows(std::string(kSampleBytes), begin, out.size(), out);
+}
+
+}  // namespace stoker::formats

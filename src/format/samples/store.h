@@ -1,0 +1,42 @@
+// The arrays of a file by their names, whether it is HDF5 or Zarr. Used only inside this folder. Thread-safe
+// once opened.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "format/chunks/box.h"
+#include "format/chunks/element_type.h"
+#include "format/samples/layout.h"
+#include "format/samples/reader.h"
+
+namespace stoker::formats {
+
+class SampleArrays::Store {
+ public:
+  static Result<std::unique_ptr<Store>> open(const Path& file, ArrayFormat format);
+  virtual ~Store() = default;
+
+  /// Sorted.
+  const std::vector<std::string>& names() const { return names_; }
+  /// Opens these, all at once. REQUIRES: they are among names().
+  virtual Status open_arrays(const std::vector<std::string>& names) = 0;
+
+  // REQUIRES: the array is open.
+  virtual const Extents& shape(const std::string& name) const = 0;
+  virtual const ElementType& type(const std::string& name) const = 0;
+  virtual Status read_rows(const std::string& name, std::uint64_t first, std::uint64_t count,
+                           std::span<std::byte> out) const = 0;
+  /// Where in the file it begins, if it lies there as one run.
+  virtual Result<std::uint64_t> run(const std::string& name) const = 0;
+
+ protected:
+  std::vector<std::string> names_;
+};
+
+}  // namespace stoker::formats

@@ -1,0 +1,110 @@
+#include "format/samples/zip_writer.h"
+
+#include <utility>
+
+#include <isa-l.h>
+
+#include "format/samples/fields.h"
+
+namespace stoker::formats {
+
+namespace {
+
+constexpr std::uint64_t kNarrow = 0xFFFFFFFF;  // means: see the wide field
+constexpr std::uint64_t kNarrowCount = 0xFFFF;
+constexpr std::uint16_t kWideField = 1;
+constexpr std::uint16_t kVersion = 45;  // the first with 64-bit sizes
+constexpr std::uint16_t kNamesAreUtf8 = 1 << 11;
+constexpr std::uint32_t kMidnight1980 = 0x0021'0000;  // no earlier time can be said
+
+std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t seed) {
+  return crc32_gzip_refl(seed, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+}
+
+}  // namespace
+
+StoredZipWriter::StoredZipWriter(ByteSink& sink, std::string first) : sink_(sink) {
+  members_.push_back({.name = std::move(first), .offset = 0, .bytes = 0, .crc32 = 0});
+}
+
+std::string StoredZipWriter::local_header(const Member& member, bool is_wide) {
+  Fields header;
+  header.text("PK\3\4").number(kVersion, 2).number(kNamesAreUtf8, 2).number(0, 2).number(kMidnight1980, 4);
+  header.number(member.crc32, 4);
+  header.number(is_wide ? kNarrow : member.bytes, 4).number(is_wide ? kNarrow : member.bytes, 4);
+  header.number(member.name.size(), 2).number(is_wide ? 20 : 0, 2).text(member.name);
+  if (is_wide) header.number(kWideField, 2).number(16, 2).number(member.bytes, 8).number(member.bytes, 8);
+  return header.take();
+}
+
+std::uint64_t StoredZipWriter::first_begin() const {
+  return local_header(members_[0], /*is_wide=*/true).size();
+}
+
+Status StoredZipWriter::put(std::string_view bytes) {
+  at_ += bytes.size();
+  return sink_.write(std::as_bytes(std::span(bytes)));
+}
+
+Status StoredZipWriter::begin_first() { return put(local_header(members_[0], /*is_wide=*/true)); }
+
+Status StoredZipWriter::append(std::span<const std::byte> piece, std::uint32_t crc32c) {
+  members_[0].crc32 = crc32_of(piece, members_[0].crc32);
+  members_[0].bytes += piece.size();
+  at_ += piece.size();
+  return sink_.write_with_crc(piece, crc32c);
+}
+
+Status StoredZipWriter::append(std::string_view piece) {
+  const auto bytes = std::as_bytes(std::span(piece));
+  members_[0].crc32 = crc32_of(bytes, members_[0].crc32);
+  members_[0].bytes += piece.size();
+  return put(piece);
+}
+
+Status StoredZipWriter::add(std::string name, std::span<const std::byte> bytes) {
+  const Member& member = members_.emplace_back(
+      Member{.name = std::move(name), .offset = at_, .bytes = bytes.size(), .crc32 = crc32_of(bytes, 0)});
+  RETURN_IF_ERROR(put(local_header(member, bytes.size() >= kNarrow)));
+  at_ += bytes.size();
+  return sink_.write(bytes);
+}
+
+Status StoredZipWriter::finish() {
+  const std::uint64_t directory = at_;
+  for (const Member& member : members_) {
+    const bool is_large = member.bytes >= kNarrow;
+    const bool is_far = member.offset >= kNarrow;
+    Fields wide;
+    if (is_large) wide.number(member.bytes, 8).number(member.bytes, 8);
+    if (is_far) wide.number(member.offset, 8);
+    const std::size_t extra = wide.so_far().empty() ? 0 : wide.so_far().size() + 4;
+    constexpr std::uint64_t kRegularFile = std::uint64_t{0100444} << 16;
+    constexpr std::uint16_t kMadeOnUnix = 3 << 8 | kVersion;
+    Fields entry;
+    entry.text("PK\1\2").number(kMadeOnUnix, 2).number(kVersion, 2).number(kNamesAreUtf8, 2).number(0, 2);
+    entry.number(kMidnight1980, 4).number(member.crc32, 4);
+    entry.number(is_large ? kNarrow : member.bytes, 4).number(is_large ? kNarrow : member.bytes, 4);
+    entry.number(member.name.size(), 2).number(extra, 2).number(0, 2 + 2 + 2).number(kRegularFile, 4);
+    entry.number(is_far ? kNarrow : member.offset, 4).text(member.name);
+    if (extra > 0) entry.number(kWideField, 2).number(extra - 4, 2).text(wide.so_far());
+    RETURN_IF_ERROR(put(entry.so_far()));
+  }
+  const std::uint64_t end = at_;
+  const std::uint64_t count = members_.size();
+  const bool is_wide = directory >= kNarrow || end - directory >= kNarrow || count >= kNarrowCount;
+  Fields last;
+  if (is_wide) {
+    last.text(std::string_view("PK\6\6")).number(44, 8).number(kVersion, 2).number(kVersion, 2).number(0, 8);
+    last.number(count, 8).number(count, 8).number(end - directory, 8).number(directory, 8);
+    last.text(std::string_view("PK\6\7")).number(0, 4).number(end, 8).number(1, 4);
+  }
+  const std::uint64_t narrow_count = is_wide ? kNarrowCount : count;
+  last.text("PK\5\6").number(0, 4).number(narrow_count, 2).number(narrow_count, 2);
+  last.number(is_wide ? kNarrow : end - directory, 4).number(is_wide ? kNarrow : directory, 4).number(0, 2);
+  RETURN_IF_ERROR(put(last.so_far()));
+  const std::string head = local_header(members_[0], /*is_wide=*/true);
+  return sink_.put_head(std::as_bytes(std::span(head)));
+}
+
+}  // namespace stoker::formats
