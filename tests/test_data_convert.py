@@ -141,12 +141,15 @@ def test_the_same_command_again_finds_it_done(stoker, dataset):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("first", "out"), "data convert: --format: is needed (tar, tfrecord, parquet)"),
+        (("first", "out"), "data convert: --format: is needed (tar, tfrecord, parquet, hdf5, zarr)"),
         (
             ("first", "out", "--format", "parqet"),
             "data convert: --format: unknown value 'parqet'; did you mean 'parquet'?",
         ),
-        (("images", "out", "--format", "tar"), "images: is neither a dataset nor shards (tar, TFRecord, Parquet)"),
+        (
+            ("images", "out", "--format", "tar"),
+            "images: is neither a dataset nor shards (tar, TFRecord, Parquet, HDF5, Zarr)",
+        ),
         (("first", "out", "--format", "tar", "--shards", "0"), "data convert: --shards: 0 is not between 1 and 999999"),
     ],
 )

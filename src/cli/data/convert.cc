@@ -26,9 +26,10 @@ struct Options {
 };
 
 Result<data::PackOptions> to_pack_options(const Options& o) {
-  constexpr std::array<std::string_view, 3> kFormats = {"tar", "tfrecord", "parquet"};
-  constexpr std::array<data::ShardFormat, 3> kKinds = {data::ShardFormat::tar, data::ShardFormat::tfrecord,
-                                                       data::ShardFormat::parquet};
+  constexpr std::array<std::string_view, 5> kFormats = {"tar", "tfrecord", "parquet", "hdf5", "zarr"};
+  constexpr std::array<data::ShardFormat, 5> kKinds = {data::ShardFormat::tar, data::ShardFormat::tfrecord,
+                                                       data::ShardFormat::parquet, data::ShardFormat::hdf5,
+                                                       data::ShardFormat::zarr};
   OK_OR_RETURN(kind, choice("data convert", "--format", o.format, kFormats));
   OK_OR_RETURN(threads, o.threads.count("data convert"));
   data::PackOptions options;
@@ -43,7 +44,8 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   if (!path_exists(o.source)) return not_found("{}: no such dataset or shards", printable(o.source));
   OK_OR_RETURN(has_shards, data::is_source_of_shards(options.source));
   if (has_shards) return options;
-  return invalid("{}: is neither a dataset nor shards (tar, TFRecord, Parquet)", printable(o.source))
+  return invalid("{}: is neither a dataset nor shards (tar, TFRecord, Parquet, HDF5, Zarr)",
+                 printable(o.source))
       .cure("stoker data pack {} {} --format {}", shell_quote(o.source), shell_quote(o.out), o.format);
 }
 
@@ -69,7 +71,7 @@ int data_convert(std::span<const std::string> words, Output& out) {
   arguments.positional("SOURCE", &o.source, "a dataset, or a folder of other tools' shards");
   arguments.positional("OUT", &o.out,
                        "the new dataset's folder: new or empty, or one where this was interrupted");
-  arguments.option("--format", &o.format, "KIND", "tar, tfrecord or parquet");
+  arguments.option("--format", &o.format, "KIND", "tar, tfrecord, parquet, hdf5 or zarr");
   o.shards.declare(arguments);
   o.threads.declare(arguments, "threads; the result is the same for any (default: the cores)");
   arguments.flag("--dry-run", &o.is_dry_run,

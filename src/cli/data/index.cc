@@ -32,7 +32,8 @@ int data_index(std::span<const std::string> words, Output& out) {
   Threads threads;
   Arguments arguments("data index",
                       "Makes a dataset of a folder of shards, or an index that other readers want.");
-  arguments.positional("FOLDER", &folder, "with shards (tar, TFRecord, Parquet), by whatever tool");
+  arguments.positional("FOLDER", &folder,
+                       "with shards (tar, TFRecord, Parquet, HDF5, Zarr), by whatever tool");
   arguments.option("--export", &others, "KIND,...",
                    "wids, dali, energon: also the index files that these read");
   threads.declare(arguments);

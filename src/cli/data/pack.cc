@@ -116,7 +116,7 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   constexpr std::array<std::string_view, 3> kOrders = {"shuffle", "source", "stratified"};
   constexpr std::array<std::string_view, 2> kChecks = {"scan", "decode"};
   constexpr std::array<std::string_view, 3> kJpeg = {"keep", "baseline", "restart"};
-  constexpr std::array<std::string_view, 4> kFormats = {"auto", "tar", "tfrecord", "parquet"};
+  constexpr std::array<std::string_view, 6> kFormats = {"auto", "tar", "tfrecord", "parquet", "hdf5", "zarr"};
   OK_OR_RETURN(source, to_source_options(o));
   OK_OR_RETURN(order, choice(kCommand, "--order", o.order, kOrders));
   OK_OR_RETURN(check, choice(kCommand, "--check", o.check, kChecks));
@@ -172,7 +172,7 @@ void declare(Arguments& arguments, Options& o) {
   arguments.option("--quality", &o.quality, "1-100",
                    "lossy: JPEG and WebP files are encoded anew (resized ones: 90)");
   arguments.option("--format", &o.format, "KIND",
-                   "tar; tfrecord, parquet: a tenth of the overhead, for tiny files; auto: by their sizes");
+                   "tar; tfrecord, parquet, hdf5, zarr: less overhead, for tiny files; auto: by their sizes");
   arguments.option("--hash", &o.hash, "KIND",
                    "of shards' blocks: sha256; crc32c: faster, and tells damage but no forgery");
   arguments.option("--layout", &o.layout, "KIND",

@@ -55,10 +55,12 @@ std::string split_wids(const formats::SplitInfo& split) {
 }  // namespace
 Result<IndexFiles> export_index(const Path& folder, const formats::Manifest& manifest, IndexExport what,
                                 Progress& progress) {
-  const bool has_records = manifest.schema.container == to_text(ContainerKind::tfrecord);
-  if (has_records && what != IndexExport::dali) {
-    return invalid("{}: its shards are tfrecord, which {} does not read (--export)",
-                   printable(folder.string()), what == IndexExport::wids ? "webdataset" : "Energon")
+  const std::string& kind = manifest.schema.container;
+  const bool has_records = kind == to_text(ContainerKind::tfrecord);
+  if (kind != to_text(ContainerKind::tar) && !(has_records && what == IndexExport::dali)) {
+    constexpr std::string_view kReaders[] = {"webdataset", "DALI", "Energon"};
+    return invalid("{}: its shards are {}, which {} does not read (--export)", printable(folder.string()),
+                   kind, kReaders[static_cast<std::size_t>(what)])
         .cure("stoker data pack SOURCE OUT --format tar --labels cls");
   }
   IndexFiles files;

@@ -224,7 +224,8 @@ Result<std::vector<Work>> find_shards(const Path& folder) {
     if (is_shard(file) && !file.starts_with('.')) shards.push_back({.file = file});
   }
   if (shards.empty())
-    return invalid("{}: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet) in it", name);
+    return invalid("{}: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip) in it",
+                   name);
   for (const Work& shard : shards) {
     const ContainerKind first = kind_of_shard(shards[0].file);
     const ContainerKind other = kind_of_shard(shard.file);

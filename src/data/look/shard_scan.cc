@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "data/look/array_scan.h"
 #include "data/look/foreign_example.h"
 #include "data/look/parquet_scan.h"
 #include "format/expanded_file.h"
@@ -131,13 +132,20 @@ std::string_view without_packing(std::string_view file) {
 
 bool is_parquet(std::string_view file) { return file.ends_with(".parquet"); }
 
+bool is_hdf5(std::string_view file) { return file.ends_with(".h5") || file.ends_with(".hdf5"); }
+
+bool is_zarr(std::string_view file) { return file.ends_with(".zarr") || file.ends_with(".zarr.zip"); }
+
 bool is_shard(std::string_view file) {
   const std::string_view plain = without_packing(file);
-  return plain.ends_with(".tar") || file.ends_with(".tgz") || is_tfrecord(file) || is_parquet(file);
+  return plain.ends_with(".tar") || file.ends_with(".tgz") || is_tfrecord(file) || is_parquet(file) ||
+         is_hdf5(file) || is_zarr(file);
 }
 
 ContainerKind kind_of_shard(std::string_view file) {
   if (is_parquet(file)) return ContainerKind::parquet;
+  if (is_hdf5(file)) return ContainerKind::hdf5;
+  if (is_zarr(file)) return ContainerKind::zarr;
   return is_tfrecord(file) ? ContainerKind::tfrecord : ContainerKind::tar;
 }
 
@@ -161,7 +169,11 @@ std::string_view without_count(std::string_view file) {
 
 std::string split_of_shard(std::string_view file) {
   file = without_packing(file);
-  if (is_parquet(file)) file.remove_suffix(std::string_view(".parquet").size());
+  for (const std::string_view ending : {".parquet", ".h5", ".hdf5", ".zarr", ".zarr.zip"}) {
+    if (!file.ends_with(ending)) continue;
+    file.remove_suffix(ending.size());
+    break;
+  }
   if (const std::string_view counted = without_count(file); !counted.empty()) file = counted;
   std::string_view stem =
       file.substr(0, std::min({file.rfind(".tar"), file.rfind(".tgz"), file.rfind(".tfrecord")}));
@@ -191,6 +203,9 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
     case ContainerKind::tfrecord:
       scan = scan_records(read, size, subject, stem);
       break;
+    case ContainerKind::hdf5:
+    case ContainerKind::zarr:
+      return scan_arrays(path, stem);
     case ContainerKind::parquet:
       OK_OR_RETURN(table, formats::ParquetFile::open(read, size, subject));
       scan = scan_parquet(table, read, subject, stem);
@@ -204,6 +219,7 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
 }  // namespace
 
 Result<ShardScan> scan_shard(const Path& path) {
+  if (folder_exists(path)) return scan_arrays(path, printable(path.filename().string()));
   OK_OR_RETURN(file, File::open_read(path));
   OK_OR_RETURN(packing, formats::packing_of(file));
   if (packing == formats::Packing::none) return scan_file(file, path);
@@ -212,7 +228,25 @@ Result<ShardScan> scan_shard(const Path& path) {
       .cure("stoker data convert {} OUT", shell_quote(path.parent_path().string()));
 }
 
+namespace {
+
+// Into a file without a name.
+Result<UnpackedShard> unpack_table(const File& opened, const Path& path, const Path& scratch,
+                                   Progress& progress) {
+  const std::string subject = printable(path.string());
+  OK_OR_RETURN(size, opened.size());
+  OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(opened), size, subject));
+  OK_OR_RETURN(file, formats::nameless_file(scratch));
+  OK_OR_RETURN(scan, unpack_parquet(table, subject, printable(path.filename().string()), file, progress));
+  return UnpackedShard{std::move(scan), std::move(file)};
+}
+
+}  // namespace
+
 Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, Progress& progress) {
+  const std::string name = path.filename().string();
+  const std::string stem = printable(name);
+  if (folder_exists(path)) return unpack_arrays(path, stem, scratch, progress);
   OK_OR_RETURN(opened, File::open_read(path));
   OK_OR_RETURN(packing, formats::packing_of(opened));
   UnpackedShard shard;
@@ -224,18 +258,10 @@ Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, Prog
     return shard;
   }
   Result<ShardScan> scan = scan_file(opened, path);
-  // Invalid: of Parquet that its values lie nowhere by themselves.
-  if (!scan.ok() && scan.status().code() == Code::invalid && is_parquet(path.filename().string())) {
-    const std::string subject = printable(path.string());
-    OK_OR_RETURN(size, opened.size());
-    OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(opened), size, subject));
-    OK_OR_RETURN(file, formats::nameless_file(scratch));
-    OK_OR_RETURN(unpacked,
-                 unpack_parquet(table, subject, printable(path.filename().string()), file, progress));
-    shard.scan = std::move(unpacked);
-    shard.file = std::move(file);
-    return shard;
-  }
+  // Invalid: that values lie nowhere by themselves.
+  const bool is_packed = !scan.ok() && scan.status().code() == Code::invalid;
+  if (is_packed && is_parquet(name)) return unpack_table(opened, path, scratch, progress);
+  if (is_packed && (is_hdf5(name) || is_zarr(name))) return unpack_arrays(path, stem, scratch, progress);
   if (!scan.ok()) return scan.status();
   shard.scan = std::move(*scan);
   return shard;

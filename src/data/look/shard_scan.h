@@ -1,5 +1,6 @@
 // The samples of a shard, whoever wrote it. In tar by WebDataset's rules: files side by side that share a
-// name up to its first dot. In TFRecord a sample is a record, in Parquet a row. Used to index foreign shards
+// name up to its first dot. In TFRecord a sample is a record, in Parquet a row, in HDF5 and Zarr
+// a row of arrays. Used to index foreign shards
 // and to write other readers' indexes. Thread-safe: no state.
 #pragma once
 
@@ -27,7 +28,7 @@ struct ShardMember {
 
 struct ShardSample {
   std::string key;
-  std::optional<std::int64_t> label;  ///< that the container itself has (TFRecord, Parquet)
+  std::optional<std::int64_t> label;  ///< that the container itself has (all but tar)
   std::uint64_t offset = 0;           ///< of its record (TFRecord)
   std::uint64_t bytes = 0;            ///< of its record (TFRecord)
   std::vector<ShardMember> members;
@@ -48,6 +49,10 @@ struct ShardScan {
 bool is_tfrecord(std::string_view file);
 /// Whether it is called as Parquet files are: `.parquet`.
 bool is_parquet(std::string_view file);
+/// Whether it is called as HDF5 files are: `.h5`, `.hdf5`.
+bool is_hdf5(std::string_view file);
+/// Whether it is called as a Zarr store: a folder `.zarr`, a file `.zarr.zip`.
+bool is_zarr(std::string_view file);
 /// Whether it is called as a shard of any kind: `.tar` or one of the above.
 bool is_shard(std::string_view file);
 /// What kind such a name is of.
@@ -65,7 +70,7 @@ struct UnpackedShard {
   std::optional<File> file;  ///< none: the shard itself can be read at any place
 };
 /// What scan_shard() tells, of shards that nothing can be read from by itself too: gzip or zstd around a tar
-/// or TFRecord file, compressed Parquet. These are unpacked in the folder `scratch`.
+/// or TFRecord file, compressed Parquet, HDF5 and Zarr. These are unpacked in the folder `scratch`.
 Result<UnpackedShard> scan_or_unpack(const Path& file, const Path& scratch, Progress& progress);
 
 /// Reads headers only; which container it is, its name says. Members that WebDataset skips (folders, links,

@@ -1,7 +1,7 @@
 // Turns a folder, list or archive of images, or of files grouped by basename, into a dataset: shards (tar,
-// TFRecord, Parquet), side index and manifest. What is no image or broken is left out, listed and counted.
-// Resumable after any kind of death, and the same bytes for any number of threads, processes and nodes. Used
-// by `stoker data pack` and `data merge`. Format: docs/formats/dataset.md.
+// TFRecord, Parquet, HDF5, Zarr), side index and manifest. What is no image or broken is left out, listed and
+// counted. Resumable after any kind of death, and the same bytes for any number of threads, processes and
+// nodes. Used by `stoker data pack` and `data merge`. Format: docs/formats/dataset.md.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,8 @@ enum class ShardFormat {
   tar,
   tfrecord,
   parquet,
+  hdf5,
+  zarr,
 };
 
 /// One of several processes that pack the same source.
@@ -81,7 +83,7 @@ struct PackPlan {
   Source source;
   ContainerKind container = ContainerKind::tar;
   std::string why_container;      ///< "as tar: ..."; empty where nobody asked and it costs little
-  formats::ParquetShape columns;  ///< of shards that are parquet
+  formats::ParquetShape columns;  ///< of shards that are parquet, hdf5 or zarr
   std::vector<ShardSpec> shards;
   std::vector<SplitSizing> sizing;  ///< per split: how many shards and why
   Outline outline;

@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include "base/hash.h"
+#include "data/pack/choose.h"
 #include "data/pack/pack.h"
 #include "data/pack/source/tree.h"
 #include "data/pack/workspace.h"
@@ -104,32 +105,6 @@ Status check_label_members(const Source& source) {
   return {};
 }
 
-// tar unless its headers and padding cost too much, and why.
-void choose_container(const std::vector<SampleBytes>& splits, PackPlan& plan) {
-  constexpr std::uint64_t kTooMuch = 4;  // a quarter of the files' own bytes
-  SampleBytes all;
-  for (const SampleBytes& split : splits) all.add(split);
-  const std::uint64_t overhead = all.tar - all.payload;
-  const bool is_tiny = overhead > all.payload / kTooMuch;
-  const ShardFormat wanted = plan.options.format;
-  // Who wants label members has a reader of tars.
-  const bool may_choose = wanted == ShardFormat::automatic && plan.options.labels == LabelMembers::index;
-  const bool is_tfrecord = wanted == ShardFormat::tfrecord || (may_choose && is_tiny);
-  plan.container = wanted == ShardFormat::parquet ? ContainerKind::parquet
-                   : is_tfrecord                  ? ContainerKind::tfrecord
-                                                  : ContainerKind::tar;
-  if (plan.container == ContainerKind::parquet) plan.columns = columns_of(plan.source);
-  const bool is_tar = plan.container == ContainerKind::tar;
-  constexpr std::uint64_t kWorthALine = 4u << 20;
-  if (wanted == ShardFormat::tar && (!is_tiny || overhead < kWorthALine)) return;
-  plan.why_container =
-      format("as {}: {} headers and padding {} {} % to the files' {}", to_text(plan.container),
-             is_tar ? "its" : "tar's", is_tar ? "add" : "would add",
-             overhead * 100 / std::max<std::uint64_t>(1, all.payload), rounded({all.payload}));
-  if (is_tiny && is_tar)
-    plan.why_container += format(" (--format tfrecord: {} in all)", rounded({all.tfrecord}));
-}
-
 // A mask that is not resized with its picture would no longer fit it, and a resized one would no longer hold
 // classes.
 Status check_single_images(const Source& source) {
@@ -181,19 +156,14 @@ Result<PackPlan> plan_pack(const PackOptions& options, Progress& progress) {
     return invalid("{}: has no classes before its files are read (--order stratified)", name);
   }
   if (options.labels == LabelMembers::json) RETURN_IF_ERROR(check_label_members(plan.source));
-  if (options.labels == LabelMembers::json && options.format == ShardFormat::tfrecord) {
-    return invalid("{}: a record has its label as the number 'cls' (--labels json, --format tfrecord)", name);
-  }
-  if (options.labels == LabelMembers::json && options.format == ShardFormat::parquet) {
-    return invalid("{}: a row has its label as the number 'cls' (--labels json, --format parquet)", name);
-  }
+  RETURN_IF_ERROR(check_label_kind(options));
   if (options.shrink.shorter_side) RETURN_IF_ERROR(check_single_images(plan.source));
   std::vector<SampleBytes> bytes(plan.source.splits.size());
   for (std::uint32_t split = 0; split < plan.source.splits.size(); ++split) {
     for (const SourceSample& sample : plan.source.samples[split])
       bytes[split].add(sample_bytes(plan.source, sample, options.labels));
   }
-  choose_container(bytes, plan);
+  RETURN_IF_ERROR(choose_container(bytes, plan));
   for (std::uint32_t split = 0; split < plan.source.splits.size(); ++split) {
     const std::vector<SourceSample>& samples = plan.source.samples[split];
     Result<SplitSizing> sizing = size_split(format("{}: split '{}'", name, plan.source.splits[split]),

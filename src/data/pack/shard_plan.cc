@@ -7,6 +7,7 @@
 
 #include "data/pack/pack.h"
 #include "data/pack/source/order_hash.h"
+#include "format/samples/writer.h"
 #include "format/tar.h"
 
 namespace stoker::data {
@@ -103,6 +104,22 @@ void SampleBytes::add(const SampleBytes& other) {
   tar += other.tar;
   tfrecord += other.tfrecord;
   parquet += other.parquet;
+  arrays += other.arrays;
+}
+
+std::uint64_t SampleBytes::in(ContainerKind kind) const {
+  switch (kind) {
+    case ContainerKind::tar:
+      return tar;
+    case ContainerKind::tfrecord:
+      return tfrecord;
+    case ContainerKind::parquet:
+      return parquet;
+    case ContainerKind::hdf5:
+    case ContainerKind::zarr:
+      break;
+  }
+  return arrays;
 }
 
 SampleBytes sample_bytes(const Source& source, const SourceSample& sample, LabelMembers labels) {
@@ -122,6 +139,7 @@ SampleBytes sample_bytes(const Source& source, const SourceSample& sample, Label
     bytes.payload += file.bytes;
     bytes.tfrecord += kRecordFile + file.bytes;
     bytes.parquet += file.bytes;
+    bytes.arrays += file.bytes;
     if (folder + file.name.size() <= formats::kTarPlainName) {
       bytes.tar += formats::kTarBlock +
                    (file.bytes + formats::kTarBlock - 1) / formats::kTarBlock * formats::kTarBlock;
@@ -131,6 +149,7 @@ SampleBytes sample_bytes(const Source& source, const SourceSample& sample, Label
     }
   }
   bytes.tfrecord += kRecord + folder + source.file(sample, 0).name.size();
+  bytes.arrays += formats::kSampleArrayBytes + folder + source.file(sample, 0).name.size();
   bytes.parquet += formats::kParquetRowBytes + folder + source.file(sample, 0).name.size();
   if (has_label && labels != LabelMembers::index)
     bytes.tar += formats::tar_member_bytes(source.key(sample) + ".json", 1);
@@ -202,7 +221,7 @@ std::vector<ShardSpec> deal(const Source& source, std::uint32_t split, std::uint
     const std::size_t begin = s * samples.size() / shards;
     const std::size_t end = (s + 1) * samples.size() / shards;
     ShardSpec& spec = dealt.emplace_back();
-    spec.file = format("{}-{:06}.{}", source.splits[split], s, to_text(how.container));
+    spec.file = format("{}-{:06}.{}", source.splits[split], s, shard_ending(how.container));
     spec.split = split;
     spec.samples.reserve(end - begin);
     for (std::size_t i = begin; i < end; ++i) {

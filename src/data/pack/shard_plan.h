@@ -75,10 +75,9 @@ struct SampleBytes {
   std::uint64_t tar = 0;       ///< with headers, padding and label members
   std::uint64_t tfrecord = 0;  ///< with the framing of records
   std::uint64_t parquet = 0;   ///< with keys, labels and lengths
+  std::uint64_t arrays = 0;    ///< in hdf5 and zarr: with keys, labels and places
 
-  std::uint64_t in(ContainerKind kind) const {
-    return kind == ContainerKind::tar ? tar : kind == ContainerKind::tfrecord ? tfrecord : parquet;
-  }
+  std::uint64_t in(ContainerKind kind) const;
   void add(const SampleBytes& other);
 };
 

@@ -163,11 +163,29 @@ void BlockFile::end_if_full() {
                           static_cast<off_t>(formats::kHashBlock), SYNC_FILE_RANGE_WRITE);
 }
 
+Status BlockFile::put_head(std::span<const std::byte> head) {
+  CHECK(head.size() <= std::min(bytes_ + buffer_.size(), formats::kHashBlock));
+  head_.assign(head.begin(), head.end());
+  return {};
+}
+
+// The first block was hashed with another head: it is read back, from memory most likely, and hashed again.
+Status BlockFile::write_head() {
+  if (head_.empty()) return {};
+  RETURN_IF_ERROR(file_.write_at(0, head_));
+  OK_OR_RETURN(written, File::open_read(file_.path()));
+  std::vector<std::byte> block(std::min(bytes_, formats::kHashBlock));
+  RETURN_IF_ERROR(written.read_at(0, block));
+  blocks_[0] = formats::block_digest(kind_, block);
+  return {};
+}
+
 Status BlockFile::finish() {
   RETURN_IF_ERROR(flush());
   if (bytes_ % formats::kHashBlock != 0) end_block();
   settle();
   if (kind_ == formats::BlockHash::sha256) blocks_ = lane_.digests();
+  RETURN_IF_ERROR(write_head());
   RETURN_IF_ERROR(file_.sync());
   return file_.close();
 }

@@ -33,6 +33,8 @@ class BlockFile final : public formats::ByteSink {
   /// With Hashing::later `data` must stay until the lane is empty, or settle().
   Status write_with_crc(std::span<const std::byte> data, std::uint32_t crc32c) override;
   void settle() override;
+  /// Takes effect in finish(). REQUIRES: `head` lies in the first block.
+  Status put_head(std::span<const std::byte> head) override;
   /// What is to be hashed. Empty with CRC-32C, and with Hashing::now.
   Sha256Lane& lane() { return lane_; }
   /// Writes and hashes the rest, syncs and closes. Nothing may be written after it.
@@ -50,6 +52,7 @@ class BlockFile final : public formats::ByteSink {
   void renew_buffer();
   void end_block();
   void end_if_full();
+  Status write_head();
 
   File file_;
   std::vector<std::byte> buffer_;
@@ -59,6 +62,7 @@ class BlockFile final : public formats::ByteSink {
   formats::BlockHasher crc_;  // of the block at hand
   Sha256Lane lane_;
   std::uint64_t bytes_ = 0;
+  std::vector<std::byte> head_;  // that replaces what is there
   std::vector<Digest> blocks_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "format/parquet/writer.h"
+#include "format/samples/writer.h"
 #include "format/tfrecord.h"
 
 namespace stoker::data {
@@ -94,6 +95,12 @@ class RecordContainer final : public Container {
   std::vector<formats::ExampleFile> files_;
 };
 
+std::size_t column_of(const formats::ParquetShape& columns, const PackedFile& file) {
+  const auto found = std::find(columns.files.begin(), columns.files.end(), file.extension);
+  CHECK(found != columns.files.end());  // the plan has listed them
+  return static_cast<std::size_t>(found - columns.files.begin());
+}
+
 class ParquetContainer final : public Container {
  public:
   ParquetContainer(const formats::ParquetShape& columns, formats::ByteSink& sink)
@@ -114,9 +121,7 @@ class ParquetContainer final : public Container {
 
  private:
   Result<std::uint32_t> add_file(const PackedFile& file) {
-    const auto found = std::find(columns_.files.begin(), columns_.files.end(), file.extension);
-    CHECK(found != columns_.files.end());  // the plan has listed them
-    const auto column = static_cast<std::size_t>(found - columns_.files.begin());
+    const std::size_t column = column_of(columns_, file);
     if (!file.read) {
       const std::uint32_t crc = crc32c(file.bytes);
       RETURN_IF_ERROR(writer_.add(column, file.bytes, crc));
@@ -144,6 +149,32 @@ class ParquetContainer final : public Container {
   formats::ParquetWriter writer_;
 };
 
+class ArraysContainer final : public Container {
+ public:
+  ArraysContainer(formats::ArrayFormat format, const formats::ParquetShape& columns, formats::ByteSink& sink)
+      : columns_(columns), sink_(sink), writer_(format, sink, columns.files, columns.has_labels) {}
+
+  Status add(std::string_view key, std::span<const PackedFile> files, const PackedLabel& label,
+             std::vector<PackedPlace>& places) override {
+    RETURN_IF_ERROR(writer_.begin_sample(key, label.number));
+    for (const PackedFile& file : files) {
+      OK_OR_RETURN(offset, writer_.begin_file(column_of(columns_, file), file.size));
+      OK_OR_RETURN(crc, pass_on(file, sink_, [this](std::span<const std::byte> part, std::uint32_t crc32c) {
+                     return writer_.append(part, crc32c);
+                   }));
+      places.push_back({.offset = offset, .crc32c = crc});
+    }
+    return {};
+  }
+
+  Status finish() override { return writer_.finish(); }
+
+ private:
+  const formats::ParquetShape& columns_;
+  formats::ByteSink& sink_;
+  formats::SampleArraysWriter writer_;
+};
+
 }  // namespace
 
 std::string_view to_text(ContainerKind kind) {
@@ -153,16 +184,27 @@ std::string_view to_text(ContainerKind kind) {
     case ContainerKind::tfrecord:
       return "tfrecord";
     case ContainerKind::parquet:
+      return "parquet";
+    case ContainerKind::hdf5:
+      return "hdf5";
+    case ContainerKind::zarr:
       break;
   }
-  return "parquet";
+  return "zarr";
+}
+
+std::string_view shard_ending(ContainerKind kind) {
+  return kind == ContainerKind::zarr ? "zarr.zip" : to_text(kind);
 }
 
 std::unique_ptr<Container> Container::make(ContainerKind kind, const formats::ParquetShape& columns,
                                            formats::ByteSink& sink) {
   if (kind == ContainerKind::tar) return std::make_unique<TarContainer>(sink);
   if (kind == ContainerKind::tfrecord) return std::make_unique<RecordContainer>(sink);
-  return std::make_unique<ParquetContainer>(columns, sink);
+  if (kind == ContainerKind::parquet) return std::make_unique<ParquetContainer>(columns, sink);
+  using formats::ArrayFormat;
+  return std::make_unique<ArraysContainer>(
+      kind == ContainerKind::hdf5 ? ArrayFormat::hdf5 : ArrayFormat::zarr, columns, sink);
 }
 
 }  // namespace stoker::data

@@ -21,10 +21,14 @@ enum class ContainerKind {
   tar,       ///< any tool opens it; about 770 bytes of header and padding for each file
   tfrecord,  ///< TensorFlow, DALI and others read it; about 60 bytes for each file
   parquet,   ///< tables: every data tool reads it; about 12 bytes for each sample
+  hdf5,      ///< arrays: h5py, MATLAB and others read it; about 40 bytes for each sample
+  zarr,      ///< the same arrays, in a zip archive
 };
 
-/// "tar", "tfrecord", "parquet": also what shards' names end in.
+/// "tar", "tfrecord", "parquet", "hdf5", "zarr".
 std::string_view to_text(ContainerKind kind);
+/// What shards' names end in: "zarr.zip" for zarr, else the kind.
+std::string_view shard_ending(ContainerKind kind);
 
 /// Fills `out` from byte `offset` of a file.
 using PieceReader = std::function<Status(std::uint64_t offset, std::span<std::byte> out)>;
@@ -52,7 +56,7 @@ struct PackedPlace {
 
 class Container {
  public:
-  /// Writes to `sink`, which must outlive it. `columns` are those of Parquet.
+  /// Writes to `sink`, which must outlive it. `columns` are those of Parquet and of arrays.
   static std::unique_ptr<Container> make(ContainerKind kind, const formats::ParquetShape& columns,
                                          formats::ByteSink& sink);
   virtual ~Container() = default;

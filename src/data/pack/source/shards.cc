@@ -245,7 +245,7 @@ Status take_foreign(Foreign& shard, Taker& taker) {
 
 Result<std::vector<Foreign>> foreign_shards(const Path& where) {
   std::vector<Foreign> shards;
-  if (!folder_exists(where)) {
+  if (!folder_exists(where) || is_zarr(where.filename().string())) {
     shards.push_back({.file = where.filename().string()});
     return shards;
   }
@@ -265,7 +265,8 @@ Result<Source> take_foreign_shards(const SourceOptions& options, std::shared_ptr
                                    Progress& progress) {
   const Path where = options.where;
   OK_OR_RETURN(shards, foreign_shards(where));
-  const Path folder = folder_exists(where) ? where : where.parent_path();
+  const bool is_one = !folder_exists(where) || is_zarr(where.filename().string());
+  const Path folder = is_one ? where.parent_path() : where;
   RETURN_IF_ERROR(scan_all(folder, shards, options, progress));
   Taker taker(folder, is_tfrecord(shards[0].file) ? Proof::record : Proof::none, std::move(pace));
   for (Foreign& shard : shards) {
@@ -284,7 +285,8 @@ bool is_folder_of_shards(const Path& folder) {
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (name.starts_with('.')) continue;
-    if (at->is_directory(ignored) || is_image_extension(extension_of(name))) return false;
+    const bool is_folder = at->is_directory(ignored) && !is_zarr(name);
+    if (is_folder || is_image_extension(extension_of(name))) return false;
     has_shard = has_shard || is_shard(name);
   }
   return has_shard && !error;
@@ -302,6 +304,7 @@ bool is_dataset(const Path& folder) {
 Result<bool> is_source_of_shards(const SourceOptions& options) {
   const Path where = options.where;
   const std::string name = where.filename().string();
+  if (is_zarr(name) || is_hdf5(name)) return true;
   if (!folder_exists(where)) return is_parquet(name) ? holds_samples(where) : Result<bool>(is_tfrecord(name));
   if (is_dataset(where)) return true;
   // With this layout a folder's files are what they are.

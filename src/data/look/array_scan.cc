@@ -1,0 +1,124 @@
+#include "data/look/array_scan.h"
+
+#include <algorithm>
+
+#include "data/pack/source.h"
+#include "format/expanded_file.h"
+#include "format/samples/reader.h"
+
+namespace stoker::data {
+
+namespace {
+
+using formats::SampleArrays;
+
+constexpr std::uint64_t kKeyLimit = 4096;
+
+Result<SampleArrays> open_arrays(const Path& file) {
+  const bool is_hdf5 = kind_of_shard(file.filename().string()) == ContainerKind::hdf5;
+  return SampleArrays::open(file, is_hdf5 ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr);
+}
+
+// The files of a sample in the order in which they lie, which is that in which pack wrote them.
+std::vector<ShardMember> members_of(const SampleArrays& arrays, std::uint64_t sample, std::uint64_t run) {
+  std::vector<ShardMember> members;
+  for (const SampleArrays::Kind& kind : arrays.files()) {
+    const SampleArrays::Place& place = kind.places[sample];
+    if (!place.is_there()) continue;
+    members.push_back({.name = {},
+                       .extension = kind.name,
+                       .header_offset = run + place.begin,
+                       .data_offset = run + place.begin,
+                       .bytes = place.end - place.begin});
+  }
+  std::sort(members.begin(), members.end(), [](const ShardMember& a, const ShardMember& b) {
+    if (a.data_offset != b.data_offset) return a.data_offset < b.data_offset;
+    if (a.bytes != b.bytes) return a.bytes < b.bytes;
+    if (is_picture(a.extension) != is_picture(b.extension)) return is_picture(a.extension);
+    return a.extension < b.extension;
+  });
+  return members;
+}
+
+// `read` reads what lies at a place of the array `bytes`, which itself begins at `run`.
+Result<ShardScan> samples_of(const SampleArrays& arrays, std::uint64_t run, const formats::ReadAt& read,
+                             const std::string& subject, const std::string& stem) {
+  ShardScan scan;
+  for (const std::string& name : arrays.others())
+    scan.not_taken[format("array '{}'", name)] = arrays.samples();
+  scan.samples.reserve(arrays.samples());
+  for (std::uint64_t i = 0; i < arrays.samples(); ++i) {
+    ShardSample& sample = scan.samples.emplace_back();
+    sample.members = members_of(arrays, i, run);
+    if (sample.members.empty()) return invalid("{}: sample {} has no files", subject, i);
+    if (!arrays.labels().empty() && arrays.labels()[i] >= 0) sample.label = arrays.labels()[i];
+    if (arrays.keys().empty()) {
+      sample.key = format("{}/{:08}", stem, i);
+    } else {
+      const SampleArrays::Place& place = arrays.keys()[i];
+      if (!place.is_there() || place.end - place.begin > kKeyLimit)
+        return corrupt("{}: sample {} has no key, or one over 4096 bytes", subject, i);
+      sample.key.resize(place.end - place.begin);
+      RETURN_IF_ERROR(read(place.begin, std::as_writable_bytes(std::span(sample.key))));
+    }
+    for (ShardMember& member : sample.members) member.name = format("{}.{}", sample.key, member.extension);
+  }
+  return scan;
+}
+
+Status not_by_itself(const Path& file, const Status& why) {
+  return invalid("{}: no sample of it can be read by itself", why.message())
+      .cure("stoker data convert {} OUT --format {}", shell_quote(file.parent_path().string()),
+            to_text(kind_of_shard(file.filename().string())));
+}
+
+}  // namespace
+
+Result<ShardScan> scan_arrays(const Path& path, const std::string& stem) {
+  const std::string subject = printable(path.string());
+  if (folder_exists(path)) return not_by_itself(path, invalid("{}: is a folder of many files", subject));
+  OK_OR_RETURN(arrays, open_arrays(path));
+  const Result<std::uint64_t> run = arrays.run();
+  if (!run.ok() && run.status().code() == Code::invalid) return not_by_itself(path, run.status());
+  if (!run.ok()) return run.status();
+  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(size, file.size());
+  if (*run > size || arrays.bytes() > size - *run)
+    return corrupt("{}: array 'bytes' lies beyond the end of the file", subject);
+  const formats::ReadAt read = [&file = file, &run](std::uint64_t offset, std::span<std::byte> out) {
+    return file.read_at(*run + offset, out);
+  };
+  OK_OR_RETURN(scan, samples_of(arrays, *run, read, subject, stem));
+  scan.bytes = size;
+  scan.end = size;
+  return scan;
+}
+
+Result<UnpackedShard> unpack_arrays(const Path& path, const std::string& stem, const Path& scratch,
+                                    Progress& progress) {
+  constexpr std::uint64_t kPiece = 8u << 20;
+  const std::string subject = printable(path.string());
+  OK_OR_RETURN(arrays, open_arrays(path));
+  OK_OR_RETURN(free, free_space(scratch));
+  if (arrays.bytes() > free.value) {
+    return no_space("{}: unpacks to {}, {} are free for it", subject, rounded({arrays.bytes()}),
+                    rounded(free));
+  }
+  OK_OR_RETURN(out, formats::nameless_file(scratch));
+  std::vector<std::byte> piece(std::min(kPiece, arrays.bytes()));
+  for (std::uint64_t at = 0; at < arrays.bytes(); at += kPiece) {
+    if (progress.stop_requested()) return cancelled("{}: interrupted while it was unpacked", subject);
+    const auto part = std::span(piece).first(std::min(kPiece, arrays.bytes() - at));
+    RETURN_IF_ERROR(arrays.read(at, part));
+    RETURN_IF_ERROR(out.write(part));
+  }
+  const formats::ReadAt read = [&out = out](std::uint64_t offset, std::span<std::byte> into) {
+    return out.read_at(offset, into);
+  };
+  OK_OR_RETURN(scan, samples_of(arrays, 0, read, subject, stem));
+  scan.bytes = arrays.bytes();
+  scan.end = arrays.bytes();
+  return UnpackedShard{std::move(scan), std::move(out)};
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,315 @@
+"""Datasets in HDF5 and Zarr: what h5py and zarr-python read of ours, and what we read of theirs."""
+
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import h5py
+import numpy
+import packing
+import pytest
+import zarr
+from packing import jpeg
+
+KINDS = ("hdf5", "zarr")
+ENDINGS = {"hdf5": "hdf5", "zarr": "zarr.zip"}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def animals(tmp_path: Path) -> Path:
+    folder = packing.make_images(tmp_path / "animals", {"cat": 12, "dog": 8})
+    (folder / "cat/0001.json").write_text('{"note": 1}')
+    (folder / "cat/0001.mask.png").write_bytes(jpeg(5, kind="PNG"))
+    (folder / "dog/0003.txt").write_text("")
+    return folder
+
+
+def opened(file: Path):
+    if file.suffix == ".hdf5":
+        return h5py.File(file)
+    return zarr.open_group(zarr.storage.ZipStore(file, mode="r"), mode="r")
+
+
+def samples(group) -> dict[str, dict]:
+    """As docs/formats/sample-arrays.md says."""
+    data, found = group["bytes"], {}
+    files = {name: group["files"][name][:] for name in group["files"]}
+    for i, (begin, end) in enumerate(group["key"][:].tolist()):
+        sample = {"label": int(group["label"][i])} if "label" in group else {}
+        for name, places in files.items():
+            first, last = places[i].tolist()
+            if first <= last:
+                sample[name] = bytes(data[first:last])
+        found[bytes(data[begin:end]).decode()] = sample
+    return found
+
+
+def all_samples(dataset: Path) -> dict[str, dict]:
+    found = {}
+    for shard in sorted([*dataset.glob("*.hdf5"), *dataset.glob("*.zarr.zip")]):
+        found |= samples(opened(shard))
+    return found
+
+
+@each_kind
+@pytest.mark.filterwarnings("error")
+def test_their_own_libraries_read_files_keys_and_labels(stoker, animals, kind):
+    stoker("data", "pack", animals, "packed", "--format", kind, "--shards", "3", code=0)
+    found = all_samples(stoker.folder / "packed")
+    assert len(found) == 20
+    for label, name in enumerate(("cat", "dog")):
+        for path in (animals / name).glob("*.jpg"):
+            sample = found[f"{name}/{path.stem}"]
+            assert (sample["jpg"], sample["label"]) == (path.read_bytes(), label)
+            for extension in ("json", "mask.png", "txt"):
+                beside = path.with_suffix("." + extension)
+                assert sample.get(extension) == (beside.read_bytes() if beside.exists() else None)
+
+
+@each_kind
+def test_it_is_the_dataset_that_tar_would_be(stoker, animals, kind):
+    for name in ("tar", kind):
+        stoker("data", "pack", animals, name, "--format", name, "-j", "3", code=0)
+    stoker("data", "verify", kind, "--full", code=0)
+    assert "  20 the same" in stoker("data", "diff", "tar", kind, code=1).out
+    assert json.loads(stoker("data", "info", kind, "--json", code=0).out)["format"] == kind
+    stoker("data", "sample", kind, code=0)
+    stoker("data", "lint", kind, code=0)
+
+
+@each_kind
+@pytest.mark.parametrize("hashes", ["sha256", "crc32c"])
+def test_the_first_block_is_hashed_with_the_head_that_came_last(stoker, tmp_path, kind, hashes):
+    (tmp_path / "large").mkdir()
+    content = {f"{i}.bin": bytes([i]) * (70 << 20 if i == 1 else 300_000 * i) for i in range(3)}
+    for name, data in content.items():
+        (tmp_path / "large" / name).write_bytes(data)
+    layout = ("--layout", "files", "--shards", "1", "--hash", hashes)
+    stoker("data", "pack", "large", "packed", "--format", kind, *layout, code=0)
+    stoker("data", "verify", "packed", "--full", code=0)
+    found = all_samples(stoker.folder / "packed")
+    assert {key + ".bin": sample["bin"] for key, sample in found.items()} == content
+
+
+@each_kind
+def test_from_each_kind_to_the_other_and_back(stoker, animals, kind):
+    other = KINDS[1 - KINDS.index(kind)]
+    stoker("data", "pack", animals, "first", "--format", kind, "--shards", "2", code=0)
+    stoker("data", "convert", "first", "second", "--format", other, "--shards", "2", code=0)
+    stoker("data", "convert", "second", "third", "--format", kind, "--shards", "2", code=0)
+    first, third = (packing.tree(stoker.folder / name) for name in ("first", "third"))
+    shards = [name for name in first if name.startswith("all-")]
+    assert len(shards) == 2 and [first[name] for name in shards] == [third[name] for name in shards]
+
+
+@each_kind
+def test_a_killed_packing_goes_on_to_the_same_bytes(stoker, tmp_path, kind):
+    folder = packing.make_images(tmp_path / "many", {"cat": 300, "dog": 300})
+    common = ("--format", kind, "--shards", "60", "-j", "1")
+    stoker("data", "pack", folder, "whole", *common, code=0)
+    process = stoker.start("data", "pack", folder, "killed", *common)
+    pending = stoker.folder / "killed/.packing"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None and len(list(pending.rglob("*"))) < 20:
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    stoker("data", "pack", folder, "killed", *common, code=0)
+    assert packing.tree(stoker.folder / "whole") == packing.tree(stoker.folder / "killed")
+
+
+@each_kind
+def test_what_has_no_place_in_it_is_refused(stoker, animals, kind):
+    (animals / "cat/0001.json").unlink()
+    refused = stoker("data", "pack", "animals", "other", "--format", kind, "--labels", "json", code=2)
+    assert refused.err == f"animals: a sample has its label in the array 'label' (--labels json, --format {kind})\n"
+    (animals / "cat/0001.__x").write_text("x")
+    refused = stoker("data", "pack", "animals", "other", "--format", kind, code=2)
+    assert refused.err == (
+        "animals: files '.__x': no array can have that name: it begins with __, which is reserved in Zarr "
+        f"(--format {kind})\n"
+    )
+
+
+def write_foreign(folder: Path, kind: str, packed: bool, keys: bool = True, lists: bool = False) -> list[bytes]:
+    """20 samples as another tool writes them: images, labels, and an array that is none of our business."""
+    folder.mkdir()
+    images = [jpeg(i, kind="PNG" if i == 3 else "JPEG") for i in range(20)]
+    names = [f"photo-{i}".encode() for i in range(20)] if keys else []
+    ends = numpy.cumsum([0] + [len(part) for part in images + names])
+    places = ends[:21] if lists else numpy.stack([ends[:20], ends[1:21]], 1)
+    arrays = {
+        "bytes": numpy.frombuffer(b"".join(images + names), "u1"),
+        "files/img": places.astype("<i8"),
+        "label": numpy.arange(20, dtype="u1") % 3,
+        "score": numpy.ones(20, "f4"),
+    }
+    if keys:
+        arrays["key"] = numpy.stack([ends[20:40], ends[21:41]], 1).astype(">u4" if kind == "hdf5" else "u4")
+    if kind == "hdf5":
+        with h5py.File(folder / "train.h5", "w") as file:
+            for name, array in arrays.items():
+                options = {"compression": "gzip", "chunks": True} if packed else {}
+                file.create_dataset(name, data=array, **options)
+        return images
+    store = zarr.storage.ZipStore(folder / "train.zarr.zip", mode="w")
+    group = zarr.create_group(store)
+    for name, array in arrays.items():
+        compressors = "auto" if packed or name != "bytes" else None
+        made = group.create_array(
+            name, shape=array.shape, dtype=array.dtype, chunks=array.shape, compressors=compressors
+        )
+        made[:] = array
+    store.close()
+    return images
+
+
+CODE = """
+import sys, stoker
+for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=None, tensors="dlpack"):
+    print(bytes(memoryview(batch["data"])).hex(), list(memoryview(batch["label"])), batch["key"][4])
+"""
+
+
+@each_kind
+@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize("keys", [False, True])
+def test_others_plain_files_become_datasets_where_they_lie(stoker, python, tmp_path, kind, keys, lists):
+    images = write_foreign(tmp_path / "hub", kind, packed=False, keys=keys, lists=lists)
+    before = packing.tree(tmp_path / "hub")
+    done = stoker("data", "index", "hub", code=0)
+    assert done.out.startswith("hub: 20 samples, 1 shards, ")
+    assert before.items() <= packing.tree(tmp_path / "hub").items()
+    stoker("data", "verify", "hub", "--full", code=0)
+    data, rest = python(CODE, "hub").split(" ", 1)
+    assert bytes.fromhex(data) == b"".join(images)
+    ending = "h5" if kind == "hdf5" else "zarr.zip"
+    assert rest == f"{[i % 3 for i in range(20)]} {'photo-4' if keys else f'train.{ending}/00000004'}\n"
+
+
+@each_kind
+def test_compressed_ones_are_converted(stoker, tmp_path, kind):
+    images = write_foreign(tmp_path / "hub", kind, packed=True)
+    refused = stoker("data", "index", "hub", code=2)
+    file = "hub/train.h5: dataset 'bytes'" if kind == "hdf5" else "hub/train.zarr.zip/bytes"
+    codec = "deflate" if kind == "hdf5" else "zstd"
+    assert refused.err == (
+        f"{file}: is compressed ({codec}): no sample of it can be read by itself\n"
+        f"  try: stoker data convert hub OUT --format {kind}\n"
+    )
+    done = stoker("data", "convert", "hub", "out", "--format", kind, code=0)
+    assert "  not carried: array 'score' (20 samples)\n" in done.out
+    found = all_samples(stoker.folder / "out")
+    assert [found[f"photo-{i}"] for i in range(20)] == [{"label": i % 3, "img": images[i]} for i in range(20)]
+    stoker("data", "verify", "out", "--full", code=0)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_zarr_store_that_is_a_folder_is_converted(stoker, tmp_path, version):
+    images = [jpeg(i) for i in range(20)]
+    ends = numpy.cumsum([0] + [len(image) for image in images])
+    group = zarr.create_group(tmp_path / "x.zarr", zarr_format=version)
+    for name, array in {"bytes": numpy.frombuffer(b"".join(images), "u1"), "files/jpg": ends.astype("u8")}.items():
+        made = group.create_array(name, shape=array.shape, dtype=array.dtype, chunks=(1000,))
+        made[:] = array
+    done = stoker("data", "convert", "x.zarr", "out", "--format", "hdf5", code=0)
+    assert "20 samples" in done.out
+    found = all_samples(stoker.folder / "out")
+    assert [found[f"x.zarr/{i:08}"]["jpg"] for i in range(20)] == images
+
+
+@each_kind
+@pytest.mark.parametrize("length", [0, 11, 500, -1])
+def test_a_file_that_is_cut_off_is_refused(stoker, tmp_path, kind, length):
+    write_foreign(tmp_path / "hub", kind, packed=False)
+    (file,) = (tmp_path / "hub").iterdir()
+    file.write_bytes(file.read_bytes()[:length])
+    done = stoker("data", "convert", "hub", "out", "--format", kind, code=1)
+    assert done.err.startswith(f"hub/{file.name}: ")
+    assert not (tmp_path / "out").exists()
+
+
+@each_kind
+def test_no_flip_in_what_describes_the_arrays_makes_it_crash(stoker, animals, kind):
+    stoker("data", "pack", animals, "packed", "--format", kind, "--shards", "1", code=0)
+    shard = stoker.folder / f"packed/all-000000.{ENDINGS[kind]}"
+    whole = shard.read_bytes()
+    lone = stoker.folder / "lone"
+    step = (len(whole) - whole.rfind(b"\xff\xd9")) // 24
+    for at in [0, 9, 30, 45, *range(whole.rfind(b"\xff\xd9") + 2, len(whole), step)]:
+        shutil.rmtree(lone, ignore_errors=True)
+        lone.mkdir()
+        (lone / shard.name).write_bytes(whole[:at] + bytes([whole[at] ^ 0x11]) + whole[at + 1 :])
+        done = stoker("data", "index", "lone")
+        assert done.code in (0, 1, 2), (at, done.code, done.err)
+        assert done.code == 0 or shard.name in done.err
+
+
+def damaged(file: Path, what: dict) -> None:
+    with h5py.File(file, "r+") as h5:
+        for name, array in what.items():
+            if name in h5:
+                del h5[name]
+            if array is not None:
+                h5[name] = array
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        (
+            {"files/img": numpy.array([[0, 2**60]] * 20, "u8")},
+            "array 'files/img': row 0: 0 to 1152921504606846976 do not lie in 'bytes', which has ",
+        ),
+        ({"files/img": numpy.zeros((20, 3), "u8")}, "array 'files/img': is neither N pairs of places nor a list"),
+        ({"files/img": numpy.zeros((20, 2), "f8")}, "array 'files/img': is neither N pairs of places nor a list"),
+        ({"files/other": numpy.zeros((19, 2), "u8")}, "array 'files/img' is of 20 samples, 'files/other' of 19"),
+        ({"label": numpy.zeros(19, "i8")}, "array 'label': is no list of one whole number for each sample"),
+        ({"key": numpy.array([[0, 5000]] * 20, "u8")}, "sample 0 has no key, or one over 4096 bytes"),
+        ({"files/img": numpy.array([[1, 0]] * 20, "u8")}, "sample 0 has no files"),
+        ({"files": None}, "its arrays are no samples: they need 'bytes', and 'files/jpg' or the like with places"),
+        ({"bytes": numpy.zeros((20, 3), "u1")}, "array 'bytes': is no list of bytes"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_named(stoker, tmp_path, what, told):
+    write_foreign(tmp_path / "hub", "hdf5", packed=False)
+    damaged(tmp_path / "hub/train.h5", what)
+    done = stoker("data", "index", "hub")
+    assert done.code in (1, 2) and told in done.err and done.err.startswith("hub/train.h5: ")
+
+
+def test_without_libhdf5_pack_works_and_index_says_how_to_get_it(stoker, animals):
+    without = {"STOKER_HDF5_LIBRARY": "/nowhere/libhdf5.so"}
+    stoker("data", "pack", animals, "packed", "--format", "hdf5", code=0, env=without)
+    stoker("data", "verify", "packed", "--full", code=0, env=without)
+    (stoker.folder / "packed/index.bin").unlink()
+    done = stoker("data", "index", "packed", code=3, env=without)
+    assert done.err.startswith("HDF5: /nowhere/libhdf5.so: cannot open shared object file")
+
+
+@each_kind
+@pytest.mark.parametrize(("what", "reader"), [("wids", "webdataset"), ("dali", "DALI"), ("energon", "Energon")])
+def test_indexes_of_readers_that_cannot_read_it_are_not_written(stoker, animals, kind, what, reader):
+    stoker("data", "pack", animals, "packed", "--format", kind, code=0)
+    done = stoker("data", "index", "packed", "--export", what, code=2)
+    assert f"packed: its shards are {kind}, which {reader} does not read (--export)" in done.err
+
+
+@pytest.mark.soak
+@each_kind
+def test_a_shard_over_four_gibibytes(stoker, tmp_path, kind):
+    (tmp_path / "large").mkdir()
+    with (tmp_path / "large/a.bin").open("wb") as file:
+        file.truncate(4500 << 20)
+    (tmp_path / "large/b.bin").write_bytes(os.urandom(1_000_000))
+    options = ("--layout", "files", "--shards", "1", "--order", "source", "--hash", "crc32c")
+    stoker("data", "pack", "large", "packed", "--format", kind, *options, code=0, timeout=300)
+    stoker("data", "verify", "packed", "--full", code=0, timeout=300)
+    group = opened(tmp_path / f"packed/all-000000.{ENDINGS[kind]}")
+    begin, end = group["files"]["bin"][1].tolist()
+    assert begin == 4500 << 20
+    assert bytes(group["bytes"][begin:end]) == (tmp_path / "large/b.bin").read_bytes()
