@@ -97,8 +97,8 @@ function(stoker_add_rooms)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/base/version.cc PROPERTIES COMPILE_DEFINITIONS
                               STOKER_VERSION="${PROJECT_VERSION}")
   stoker_room(config COLD ROOMS LIBRARIES stoker::yaml)
-  stoker_room(format ROOMS LIBRARIES stoker::json stoker::blosc stoker::lz4 stoker::snappy stoker::zlib stoker::zstd
-              stoker::isal)
+  stoker_room(format ROOMS LIBRARIES stoker::json stoker::blosc stoker::deflate stoker::lz4 stoker::snappy stoker::zlib
+              stoker::zstd stoker::isal)
   stoker_room(net ROOMS LIBRARIES stoker::sodium stoker::json Threads::Threads)
   stoker_room(slurm COLD ROOMS LIBRARIES stoker::re2)
   stoker_room(record ROOMS LIBRARIES stoker::json)

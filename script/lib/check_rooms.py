@@ -17,6 +17,7 @@ EXTERNAL = {
     "crypto": ("openssl/",),
     "isal": ("isa-l",),
     "blosc": ("blosc.h",),
+    "deflate": ("libdeflate.h",),
     "lz4": ("lz4.h",),
     "zlib": ("zlib.h",),
     "zstd": ("zstd",),

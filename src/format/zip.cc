@@ -7,6 +7,7 @@
 
 #include <isa-l.h>
 
+#include "format/chunks/filters.h"
 #include "format/load.h"
 
 namespace stoker::formats {
@@ -62,18 +63,6 @@ std::uint32_t crc32_of(std::span<const std::byte> bytes) {
   // ISA-L reads only; its parameter lacks the const in some versions.
   auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
   return crc32_gzip_refl(0, data, bytes.size());
-}
-
-// Inflates to exactly out.size() bytes.
-bool inflate(std::span<const std::byte> packed, std::span<std::byte> out) {
-  inflate_state state;
-  isal_inflate_init(&state);
-  state.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(packed.data()));
-  state.avail_in = static_cast<std::uint32_t>(packed.size());
-  state.next_out = reinterpret_cast<std::uint8_t*>(out.data());
-  state.avail_out = static_cast<std::uint32_t>(out.size());
-  return isal_inflate(&state) == ISAL_DECOMP_OK && state.avail_out == 0 &&
-         state.block_state == ISAL_BLOCK_FINISH;
 }
 
 }  // namespace
@@ -243,7 +232,8 @@ Status ZipReader::read(const ZipMember& member, std::span<std::byte> out) const 
     }
     std::vector<std::byte> packed(member.stored_bytes);
     RETURN_IF_ERROR(read_(begin, packed));
-    if (!inflate(packed, out)) return damaged(format("member '{}': compressed data is damaged", name));
+    if (!inflate(Deflate::bare, packed, out, name).ok())
+      return damaged(format("member '{}': compressed data is damaged", name));
   }
   if (crc32_of(out) != member.crc32) return damaged(format("member '{}': CRC-32 is wrong", name));
   return {};

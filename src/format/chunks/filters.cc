@@ -1,11 +1,11 @@
 #include "format/chunks/filters.h"
 
 #include <algorithm>
+#include <libdeflate.h>
 #include <limits>
 #include <lz4.h>
 #include <memory>
 
-#include <isa-l/igzip_lib.h>
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -28,51 +28,41 @@ Status too_long(std::string_view subject, std::string_view what, std::size_t exp
   return corrupt("{}: {} data unpacks to more than the {} bytes expected", subject, what, expected);
 }
 
-void begin_member(inflate_state& state, Deflate kind) {
-  isal_inflate_reset(&state);
-  state.crc_flag = kind == Deflate::gzip ? ISAL_GZIP : ISAL_ZLIB;
+// What decompressing needs in memory, once for each thread.
+libdeflate_decompressor* decompressor() {
+  struct Free {
+    void operator()(libdeflate_decompressor* held) const { libdeflate_free_decompressor(held); }
+  };
+  thread_local const std::unique_ptr<libdeflate_decompressor, Free> held(libdeflate_alloc_decompressor());
+  return held.get();
 }
 
 }  // namespace
 
 Status inflate(Deflate kind, std::span<const std::byte> packed, std::span<std::byte> out,
                std::string_view subject) {
-  const std::string_view name = kind == Deflate::gzip ? "gzip" : "zlib";
+  const std::string_view name = kind == Deflate::gzip ? "gzip" : kind == Deflate::zlib ? "zlib" : "DEFLATE";
   if (packed.size() > kMostAtOnce || out.size() >= kMostAtOnce) {
     return invalid("{}: {} data of 4 GiB or more is not read", subject, name);
   }
-  inflate_state state;
-  isal_inflate_init(&state);
-  begin_member(state, kind);
-  state.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(packed.data()));
-  state.avail_in = static_cast<std::uint32_t>(packed.size());
-  state.next_out = reinterpret_cast<std::uint8_t*>(out.data());
-  state.avail_out = static_cast<std::uint32_t>(out.size());
-  // Where the output is full already, the end of the stream is still to be read.
-  std::uint8_t spare = 0;
-  bool is_spare = false;
-  for (;;) {
-    if (state.avail_out == 0 && !is_spare) {
-      state.next_out = &spare;
-      state.avail_out = 1;
-      is_spare = true;
-    }
-    const std::uint32_t in_before = state.avail_in;
-    if (isal_inflate(&state) != ISAL_DECOMP_OK) return damaged(subject, name);
-    if (is_spare && state.avail_out == 0) return too_long(subject, name, out.size());
-    if (state.block_state == ISAL_BLOCK_FINISH) {
-      if (kind == Deflate::gzip && state.avail_in > 0) {
-        begin_member(state, kind);
-        continue;
-      }
-      break;
-    }
-    if (state.avail_in == in_before && state.avail_in == 0) break;  // the stream ends too early
-  }
-  const std::size_t got = is_spare ? out.size() : out.size() - state.avail_out;
+  libdeflate_decompressor* const held = decompressor();
+  if (held == nullptr) return unavailable("{}: no memory to read {} data", subject, name);
+  const auto one_stream = kind == Deflate::gzip   ? libdeflate_gzip_decompress_ex
+                          : kind == Deflate::zlib ? libdeflate_zlib_decompress_ex
+                                                  : libdeflate_deflate_decompress_ex;
+  std::size_t got = 0;
+  do {
+    std::size_t read = 0;
+    std::size_t written = 0;
+    const libdeflate_result result =
+        one_stream(held, packed.data(), packed.size(), out.data() + got, out.size() - got, &read, &written);
+    if (result == LIBDEFLATE_INSUFFICIENT_SPACE) return too_long(subject, name, out.size());
+    if (result != LIBDEFLATE_SUCCESS) return damaged(subject, name);
+    packed = packed.subspan(read);
+    got += written;
+  } while (kind == Deflate::gzip && !packed.empty());
   if (got != out.size()) return too_short(subject, name, out.size(), got);
-  if (state.block_state != ISAL_BLOCK_FINISH || state.avail_in > 0) return damaged(subject, name);
-  return {};
+  return packed.empty() ? Status() : damaged(subject, name);
 }
 
 Result<std::string> deflate(Deflate kind, std::span<const std::byte> bytes, int level) {

@@ -1,6 +1,6 @@
-// What chunks of Zarr and HDF5 are packed with: DEFLATE, zstd, LZ4, byte shuffling, byte order. Every
-// unpacking knows how many bytes must come out and gives nothing else, so a small file cannot become a large
-// one. Thread-safe: no state.
+// What chunks of Zarr and HDF5, pages of Parquet and members of zip archives are packed with: DEFLATE, zstd,
+// LZ4, byte shuffling, byte order. Every unpacking knows how many bytes must come out and gives nothing else,
+// so a small file cannot become a large one. Thread-safe: no state.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace stoker::formats {
 
-/// What stands around the DEFLATE stream.
-enum class Deflate { gzip, zlib };
+/// What stands around the DEFLATE stream; nothing in a zip archive.
+enum class Deflate { gzip, zlib, bare };
 
 /// Fills `out` exactly. Corrupt "<subject>: ..." for anything else, the stream's checksum included. Members
 /// put one after another (gzip) are read as one.
 Status inflate(Deflate kind, std::span<const std::byte> packed, std::span<std::byte> out,
                std::string_view subject);
-/// Packs by zlib, `level` from 0 to 9.
+/// Packs by zlib, `level` from 0 to 9. REQUIRES: gzip or zlib.
 Result<std::string> deflate(Deflate kind, std::span<const std::byte> bytes, int level);
 
 /// One zstd frame or several.

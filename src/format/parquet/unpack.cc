@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include <isa-l.h>
 #include <zstd.h>
+
+#include "format/chunks/filters.h"
 
 namespace stoker::formats {
 
@@ -82,18 +83,6 @@ class Snappy {
   bool is_short_ = false;
 };
 
-bool unzip(std::span<const std::byte> packed, std::span<std::byte> out) {
-  inflate_state state;
-  isal_inflate_init(&state);
-  state.crc_flag = ISAL_GZIP;
-  state.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(packed.data()));
-  state.avail_in = static_cast<std::uint32_t>(packed.size());
-  state.next_out = reinterpret_cast<std::uint8_t*>(out.data());
-  state.avail_out = static_cast<std::uint32_t>(out.size());
-  return isal_inflate(&state) == ISAL_DECOMP_OK && state.block_state == ISAL_BLOCK_FINISH &&
-         state.total_out == out.size();
-}
-
 }  // namespace
 
 Status unpack_page(ParquetCodec codec, std::span<const std::byte> packed, std::span<std::byte> out,
@@ -108,7 +97,7 @@ Status unpack_page(ParquetCodec codec, std::span<const std::byte> packed, std::s
       is_whole = Snappy(packed, out).run();
       break;
     case ParquetCodec::gzip:
-      is_whole = unzip(packed, out);
+      is_whole = inflate(Deflate::gzip, packed, out, subject).ok();
       break;
     case ParquetCodec::zstd:
       is_whole = ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size()) == out.size();
