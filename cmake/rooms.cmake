@@ -149,7 +149,8 @@ function(stoker_add_programs)
   endif()
 endfunction()
 
-# One harness per parser: fuzz/<parser>_fuzz.cc, those of datasets in fuzz/data/, linked with every room but torch and cli.
+# One harness per parser: fuzz/<parser>_fuzz.cc, those of datasets in fuzz/data/, of arrays in fuzz/arrays/, linked with
+# every room but torch and cli.
 function(stoker_add_fuzzers)
   file(GLOB harnesses CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/*_fuzz.cc
        ${CMAKE_SOURCE_DIR}/fuzz/*/*_fuzz.cc)

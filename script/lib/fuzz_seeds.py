@@ -10,6 +10,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from array_seeds import array_seeds
 from PIL import Image
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -97,6 +98,7 @@ def seeds() -> dict[str, list[bytes]]:
         "trials_fuzz": [trial.encode()],
     }
     command = REPOSITORY / "build/release/bin/stoker"
+    found |= array_seeds()
     return found | (from_a_dataset(command) if command.exists() else {})
 
 

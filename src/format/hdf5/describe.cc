@@ -96,7 +96,7 @@ void take_chunks(Answer& answer, Description& into) {
     if (!filter.status().ok()) answer.wrong();
     into.filters.push_back(std::move(taken));
   }
-  if (into.chunks.size() != into.shape.size() ||
+  if (into.shape.empty() || into.chunks.size() != into.shape.size() ||
       std::find(into.chunks.begin(), into.chunks.end(), 0) != into.chunks.end()) {
     return answer.wrong();
   }
@@ -162,8 +162,7 @@ Result<Description> description(const Json& json, const Path& file) {
 }
 
 // What a child said, or its error.
-Result<Json> asked(const std::function<std::string()>& work, const Path& file, Deadline deadline) {
-  OK_OR_RETURN(text, in_child(work, file.string(), deadline, kAnswerLimit));
+Result<Json> parsed(const std::string& text, const Path& file) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return corrupt("{}: libhdf5's answer makes no sense", file);
   const auto error = json.find("error");
@@ -181,7 +180,8 @@ Result<Json> asked(const std::function<std::string()>& work, const Path& file, D
 Result<std::vector<std::string>> list_datasets(const Path& file, Deadline deadline) {
   OK_OR_RETURN(h5, api());
   RETURN_IF_ERROR(File::open_read(file).status());  // its own words for a file that is not there
-  OK_OR_RETURN(json, asked([&] { return ask_names(*h5, file); }, file, deadline));
+  OK_OR_RETURN(text, in_child([&] { return ask_names(*h5, file); }, file.string(), deadline, kAnswerLimit));
+  OK_OR_RETURN(json, parsed(text, file));
   std::vector<std::string> names;
   for (const Json& name : json.value("names", Json::array())) {
     if (!name.is_string()) return corrupt("{}: libhdf5's answer makes no sense", file);
@@ -195,9 +195,15 @@ Result<std::vector<Description>> describe(const Path& file, const std::vector<st
                                           ExternalLinks links, Deadline deadline) {
   OK_OR_RETURN(h5, api());
   RETURN_IF_ERROR(File::open_read(file).status());  // its own words for a file that is not there
-  OK_OR_RETURN(json, asked([&] { return ask_datasets(*h5, file, names, links); }, file, deadline));
+  OK_OR_RETURN(text, in_child([&] { return ask_datasets(*h5, file, names, links); }, file.string(), deadline,
+                              kAnswerLimit));
+  return parse_answer(text, file, names.size());
+}
+
+Result<std::vector<Description>> parse_answer(const std::string& text, const Path& file, std::size_t count) {
+  OK_OR_RETURN(json, parsed(text, file));
   const Json datasets = json.value("datasets", Json::array());
-  if (!datasets.is_array() || datasets.size() != names.size()) {
+  if (!datasets.is_array() || datasets.size() != count) {
     return corrupt("{}: libhdf5's answer makes no sense", file);
   }
   std::vector<Description> found;

@@ -62,5 +62,8 @@ Result<std::vector<std::string>> list_datasets(const Path& file, Deadline deadli
 /// Invalid for what is not read, by its name.
 Result<std::vector<Description>> describe(const Path& file, const std::vector<std::string>& names,
                                           ExternalLinks links, Deadline deadline);
+/// What a child answered to describe() of `count` datasets, which may be anything. Every description that
+/// comes out is consistent in itself; whether it fits the file is another question.
+Result<std::vector<Description>> parse_answer(const std::string& text, const Path& file, std::size_t count);
 
 }  // namespace stoker::formats::hdf5

@@ -258,6 +258,7 @@ Status ZarrArray::read_rows(std::span<const std::uint64_t> rows, std::span<std::
   const std::uint64_t last = *std::max_element(rows.begin(), rows.end());
   if (last >= this->rows())
     return invalid("{}: has {} rows, row {} was asked for", files_->name(path_), this->rows(), last);
+  if (out.empty()) return {};  // another dimension has no elements
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rows[a] < rows[b]; });

@@ -107,6 +107,19 @@ TEST(ZarrArray, reads_what_was_written_in_every_way) {
   }
 }
 
+TEST(ZarrArray, rows_of_no_elements_ask_for_no_chunk_in_any_order) {
+  TempDirectory folder;
+  ASSERT_TRUE(write_all(folder / "a", spec_of({6, 0}, {2, 4}), {}).ok());
+  ASSERT_TRUE(make_directories(folder / "a/c/0").ok());
+  ASSERT_TRUE(write_file(folder / "a/c/0/0", "no chunk").ok());
+  const auto array = ZarrArray::open(folder / "a", "");
+  ASSERT_TRUE(array.ok()) << array.error().message();
+  EXPECT_EQ(error_of(**array), "ok");
+  const std::vector<std::uint64_t> backwards = {5, 1, 0};
+  const Status status = (*array)->read_rows(backwards, {});
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
 TEST(ZarrArray, rows_in_any_order_ask_for_each_chunk_once) {
   TempDirectory folder;
   const std::vector<std::uint32_t> values = numbers(100 * 4);

@@ -1,0 +1,45 @@
+// HDF5 files of any bytes. libhdf5 reads them in a child process, whose crashes are errors; what it says is
+// held against the file, and the first rows of each dataset are read or are an error.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/file.h"
+#include "format/hdf5/dataset.h"
+
+namespace {
+
+// A sanitizer that finds something in our half of the child ends it so; libhdf5 itself dies of a signal.
+bool is_silent(const stoker::Status& status) {
+  return status.message().find("ended without an answer") != std::string::npos;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace stoker;
+  using namespace stoker::formats;
+  static const TempDirectory folder{Path("/dev/shm")};
+  const Path file = folder / "fuzz.h5";
+  CHECK(write_file(file, {reinterpret_cast<const char*>(data), size}).ok());
+  const Hdf5Options options{.patience = std::chrono::seconds(2)};
+  const auto names = list_hdf5(file, options);
+  CHECK(names.ok() || !is_silent(names.status()));
+  if (!names.ok()) return 0;
+  std::size_t read = 0;
+  for (const std::string& name : *names) {
+    if (++read > 4) break;
+    const auto dataset = Hdf5Dataset::open(file, name, options);
+    CHECK(dataset.ok() || !is_silent(dataset.status()));
+    if (!dataset.ok()) continue;
+    constexpr std::uint64_t kMostBytes = 64u << 10;
+    const std::uint64_t row_bytes = (*dataset)->row_bytes();
+    const std::uint64_t chunk_bytes = product((*dataset)->chunks(), (*dataset)->type().bytes).value_or(~0ull);
+    if (row_bytes > kMostBytes || chunk_bytes > (16u << 20)) continue;
+    const std::uint64_t rows =
+        std::min((*dataset)->rows(), kMostBytes / std::max<std::uint64_t>(1, row_bytes));
+    std::vector<std::byte> out(rows * row_bytes);
+    (void)(*dataset)->read_rows(0, rows, out);
+  }
+  return 0;
+}

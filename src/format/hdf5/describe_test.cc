@@ -1,0 +1,88 @@
+#include "format/hdf5/describe.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::formats::hdf5 {
+namespace {
+
+constexpr std::string_view kChunked =
+    R"({"path":"x","file":"a.h5","shape":[6,4],"letter":"i","bytes":2,"is_big":true,"fill":[0,1],"layout":"chunked",)"
+    R"("chunks":[2,4],"filters":[{"id":1,"name":"deflate","values":[4]}],"places":[2,80,20,0,0,16,20,1]})";
+constexpr std::string_view kVirtual =
+    R"({"path":"x","file":"a.h5","shape":[6],"letter":"f","bytes":4,"is_big":false,"fill":[0,0,0,1],"layout":"parts",)"
+    R"("parts":[{"file":"b.h5","dataset":"y","first_row":3,"source_row":0,"rows":3},)"
+    R"({"file":"b.h5","dataset":"y","first_row":0,"source_row":1,"rows":3}]})";
+
+// An answer about one dataset, with a piece of its text replaced.
+std::string answer(std::string_view dataset, std::string_view old = "", std::string_view now = "") {
+  std::string text = format(R"({{"datasets":[{}]}})", dataset);
+  if (const std::size_t at = text.find(old); !old.empty()) text.replace(at, old.size(), now);
+  return text;
+}
+
+std::string error_of(const std::string& text, std::size_t count = 1) {
+  const auto found = parse_answer(text, "a.h5", count);
+  return found.ok() ? "" : found.status().to_string();
+}
+
+TEST(Hdf5Answer, chunks_come_out_in_their_order_and_the_fill_value_in_this_machines) {
+  const auto found = parse_answer(answer(kChunked), "a.h5", 1);
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  const Description& about = found->front();
+  EXPECT_EQ(about.chunks, (Extents{2, 4}));
+  ASSERT_EQ(about.places.size(), 2u);
+  EXPECT_EQ(about.places[0].number, 0u);
+  EXPECT_EQ(about.places[0].skipped, 1u);
+  EXPECT_EQ(about.places[1].offset, 80u);
+  EXPECT_EQ(about.fill, (std::vector<std::byte>{std::byte{1}, std::byte{0}}));
+}
+
+TEST(Hdf5Answer, parts_come_out_in_the_order_of_their_rows) {
+  const auto found = parse_answer(answer(kVirtual), "a.h5", 1);
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_EQ(found->front().parts[0].source_row, 1u);
+  EXPECT_EQ(found->front().parts[1].first_row, 3u);
+}
+
+TEST(Hdf5Answer, an_error_keeps_its_code_and_words) {
+  const auto found = parse_answer(R"({"error":"a.h5: is damaged","code":7})", "a.h5", 1);
+  EXPECT_EQ(found.error().code(), static_cast<Code>(7));
+  EXPECT_EQ(found.error().message(), "a.h5: is damaged");
+}
+
+TEST(Hdf5Answer, what_makes_no_sense_is_an_error) {
+  constexpr std::string_view kNonsense = "a.h5: libhdf5's answer makes no sense";
+  EXPECT_EQ(error_of(""), kNonsense);
+  EXPECT_EQ(error_of("[]"), kNonsense);
+  EXPECT_EQ(error_of(R"({"datasets":7})"), kNonsense);
+  EXPECT_EQ(error_of(R"({"error":"x","code":99})"), kNonsense);
+  EXPECT_EQ(error_of(answer(kChunked), 2), kNonsense);
+  const std::pair<std::string_view, std::string_view> kWrong[] = {
+      {R"("shape":[6,4])", R"("shape":[])"},
+      {R"("chunks":[2,4])", R"("chunks":[2,0])"},
+      {R"("chunks":[2,4])", R"("chunks":[2])"},
+      {R"("letter":"i")", R"("letter":"q")"},
+      {R"("fill":[0,1])", R"("fill":[0])"},
+      {R"("bytes":2)", R"("bytes":0)"},
+      {R"("places":[2,)", R"("places":[)"},
+      {R"("places":[2,)", R"("places":[-2,)"},
+      {R"("id":1)", R"("id":"1")"},
+  };
+  for (const auto& [old, now] : kWrong) EXPECT_EQ(error_of(answer(kChunked, old, now)), kNonsense) << now;
+  EXPECT_EQ(error_of(answer(kVirtual, R"("first_row":3)", R"("first_row":2)")), kNonsense);
+  EXPECT_EQ(error_of(answer(kVirtual, R"("shape":[6])", R"("shape":[5])")), kNonsense);
+}
+
+// Rows are cut along the first dimension: a dataset without any has no chunks.
+TEST(Hdf5Answer, chunks_of_a_dataset_without_dimensions_make_no_sense) {
+  std::string text = answer(kChunked, R"("shape":[6,4])", R"("shape":[])");
+  text.replace(text.find("[2,4]"), 5, "[]");
+  EXPECT_EQ(error_of(text), "a.h5: libhdf5's answer makes no sense");
+}
+
+TEST(Hdf5Answer, sizes_that_overflow_are_an_error) {
+  EXPECT_EQ(error_of(answer(kChunked, "[6,4]", "[4611686018427387904,4]")), "a.h5: dataset 'x' is too large");
+}
+
+}  // namespace
+}  // namespace stoker::formats::hdf5
