@@ -148,8 +148,11 @@ int submit_array_request(launch::Request request, const launch::ArrayFile& array
     out.line("  jobs  {} of {} tasks, one after the other ({})", array.jobs(), array.bundle,
              why.empty() ? "array.bundle" : why + ": array.bundle");
   }
-  if (submitted->jobs.size() > 1)
-    out.line("  split {} arrays, for this cluster's are smaller (MaxArraySize)", submitted->jobs.size());
+  const std::size_t pieces = submitted->jobs.size() / std::max(1U, array.links);
+  if (pieces > 1) out.line("  split {} arrays, for this cluster's are smaller (MaxArraySize)", pieces);
+  if (array.links > 0)
+    out.line("  chain {} of each task at most, until done ({})", counted(array.links, "link"),
+             launch::links_of(request).why);
   for (const launch::Predecessor& each : submitted->waits_for) {
     if (!each.dependency.empty()) out.line("  after {}", each.run.id());
   }
@@ -162,6 +165,7 @@ int submit_array_request(launch::Request request, const launch::ArrayFile& array
                  {"jobs", submitted->jobs},
                  {"tasks", array.chosen.size()},
                  {"bundle", array.bundle},
+                 {"links", array.links > 0 ? Json(array.links) : Json(nullptr)},
                  {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()},
                  {"log", std::filesystem::absolute(submitted->attempt.batch_log()).string()}}));
   return exit_code::kOk;

@@ -153,16 +153,12 @@ void check_slurm(const Effective& effective, const job::SlurmOptions& slurm, Mis
   }
 }
 
-// A chain and an array are both made of one array of jobs.
+// What cannot be among the jobs of one run.
 void check_many_jobs(const Effective& effective, const Job& job, Mistakes& mistakes) {
-  if (job.chain.is_on() && job.array.is_on()) {
-    mistakes.add(
-        effective.origin("array"),
-        format(
-            "'array' beside 'chain' ({}): both need Slurm's array for themselves, one for its tasks and one "
-            "for its links (without chain `stoker resume` starts again what is not done, each task from "
-            "its own last checkpoint)",
-            effective.origin("chain").where()));
+  if (job.chain.is_on() && job.array.is_on() && job.array.bundle.value_or(1) > 1) {
+    mistakes.add(effective.origin("array.bundle"),
+                 format("array.bundle: {}, but tasks that are chains share no job (chain, {})",
+                        *job.array.bundle, effective.origin("chain").where()));
   }
   const bool is_short =
       job.chain.time_per_link && job.resources.time && *job.resources.time < *job.chain.time_per_link;

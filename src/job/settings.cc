@@ -258,7 +258,8 @@ constexpr std::array kAfterTrain = {
             .unset = "from measured epochs per hour, else from `resources.time`, else 10",
             .at_least = 1,
             .at_most = 1000,
-            .what = "Jobs of the chain at most; those that are not needed are withdrawn."},
+            .what = "Jobs of the chain at most, of each task's where there is an `array`; those that are not "
+                    "needed are withdrawn."},
 
     Setting{.key = "restart.preempted",
             .type = Type::count,

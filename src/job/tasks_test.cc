@@ -78,18 +78,19 @@ TEST(Tasks, a_table_that_is_not_there_is_a_mistake_at_its_key) {
       ::testing::MatchesRegex(".*job.yaml:2:15: array.over: .*no.csv: no such file or directory\n.*"));
 }
 
-TEST(Tasks, chain_and_array_exclude_each_other) {
+TEST(Tasks, that_are_chains_share_no_job) {
   TempDirectory box;
   ASSERT_TRUE(write_file(box / "t.csv", "lr\n1\n").ok());
-  ASSERT_TRUE(
-      write_file(box / "job.yaml", "run: x\narray: {over: t.csv}\nchain: {until: done, time_per_link: 1h}\n")
-          .ok());
-  EXPECT_THAT(std::string(load(box / "job.yaml").status().message()), HasSubstr("'array' beside 'chain' ("));
-  EXPECT_THAT(
-      std::string(load(box / "job.yaml").status().message()),
-      HasSubstr(
-          "): both need Slurm's array for themselves, one for its tasks and one for its links (without chain "
-          "`stoker resume` starts again what is not done, each task from its own last checkpoint)"));
+  const auto read = [&](const std::string& bundle) {
+    const std::string text =
+        format("run: x\narray: {{over: t.csv{}}}\nchain: {{until: done, time_per_link: 1h}}\n", bundle);
+    CHECK(write_file(box / "job.yaml", text).ok());
+    return load(box / "job.yaml").status();
+  };
+  EXPECT_TRUE(read("").ok());
+  EXPECT_TRUE(read(", bundle: 1").ok());
+  EXPECT_THAT(std::string(read(", bundle: 3").message()),
+              HasSubstr("array.bundle: 3, but tasks that are chains share no job (chain, "));
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ struct OwnTime {
   std::string_view key;
 };
 OwnTime own_time(const Request& request) {
-  if (request.links > 0) return {request.job.chain.time_per_link, "chain.time_per_link"};
+  if (request.links > 0 || request.is_link_of_task)
+    return {request.job.chain.time_per_link, "chain.time_per_link"};
   return {request.job.resources.time, "resources.time"};
 }
 

@@ -32,6 +32,7 @@ struct Request {
   std::optional<record::Attempt> prepared;   ///< begin this attempt of it, which was submitted
   std::optional<Path> resume_from;           ///< the checkpoint to go on from, when it is known already
   int links = 0;                             ///< of the chain that this job belongs to; 0 outside of one
+  bool is_link_of_task = false;              ///< a task of an array, as a link of the task's own chain
 };
 
 /// All that is decided before anything is written.

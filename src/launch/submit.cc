@@ -69,8 +69,13 @@ slurm::BatchScript describe(const Request& request, const record::Attempt& attem
   script.log = folder / attempt.batch_log().filename();
   script.extra = job.slurm.extra;
   script.command = {request.stoker.string(), "run", folder.string()};
-  if (order.from > 0)
-    script.command.insert(script.command.begin(), {"env", format("{}={}", kArrayFromVariable, order.from)});
+  std::vector<std::string> told;
+  if (order.from > 0) told.push_back(format("{}={}", kArrayFromVariable, order.from));
+  if (order.link > 1) told.push_back(format("{}={}", kArrayLinkVariable, order.link));
+  if (!told.empty()) {
+    told.insert(told.begin(), "env");
+    script.command.insert(script.command.begin(), told.begin(), told.end());
+  }
   return script;
 }
 

@@ -57,9 +57,11 @@ struct JobOrder {
   std::string dependency;    ///< "afterok:812"
   std::uint32_t bundle = 1;  ///< so many tasks one after the other in each job
   std::uint32_t from = 0;    ///< jobs of the same array that another script starts before these
+  std::uint32_t link = 1;    ///< of the chains that the array's tasks are
 };
-/// By which `stoker run` in a job is told JobOrder::from.
+/// By which `stoker run` in a job is told JobOrder::from and JobOrder::link.
 inline constexpr std::string_view kArrayFromVariable = "STOKER_ARRAY_FROM";
+inline constexpr std::string_view kArrayLinkVariable = "STOKER_ARRAY_LINK";
 /// The order of a chain of so many links behind these runs.
 JobOrder order_of(const Links& links, std::span<const Predecessor> predecessors);
 

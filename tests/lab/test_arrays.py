@@ -208,3 +208,124 @@ def test_a_resumed_task_goes_on_from_its_own_checkpoint(runs: Runs):
     assert runs.wait() == f"run {runs.run.name}: done (2 of 2 done)\n"
     logs = [(runs.run / f"tasks/{n:05}.log").read_text() for n in (1, 2)]
     assert logs == ["from \nfrom of-1.safetensors\n", "from \nfrom of-2.safetensors\n"]
+
+
+# --- tasks that are chains --------------------------------------------------------------------------------------------
+
+# Counts to what its task wants in steps of 0.1 s; asked to, it saves and stops.
+COUNTER = r"""
+import json, os, pathlib, signal, struct, sys, time
+folder = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"])
+resume = os.environ["STOKER_RESUME"]
+count = struct.unpack("<q", open(resume, "rb").read()[-8:])[0] if resume else 0
+print("from", count, flush=True)
+def save(*_):
+    header = json.dumps({"count": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}).encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"partial-{os.getpid()}"
+    partial.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<q", count))
+    partial.rename(folder / f"count-{count}.safetensors")
+    sys.exit(75)
+signal.signal(signal.SIGUSR1, save)
+while count < int(sys.argv[1]):
+    time.sleep(0.1)
+    count += 1
+print("counted to", count, flush=True)
+"""
+CHAIN = "chain: {until: done, time_per_link: 3s, links: 20}\ntimeouts: {grace: 1s}\nrestart: {without_progress: 10}\n"
+
+
+def task_events(run: Path, task: int) -> list[dict]:
+    return [json.loads(line) for line in (run / f"tasks/{task:05}.jsonl").read_text().splitlines()]
+
+
+def times_of_links(run: Path) -> list[tuple[float, float]]:
+    found = []
+    for file in sorted((run / "tasks").glob("*.jsonl")):
+        times = [event["time"] for event in task_events(run, int(file.stem))]
+        found += list(zip(times[::2], times[1::2], strict=True))
+    return found
+
+
+def queue_is_empty(runs: Runs) -> bool:
+    return runs.lab.run("squeue", "--noheader", "--format=%i %T").out == ""
+
+
+def check_counts(runs: Runs, wanted: dict[int, int]) -> None:
+    for task, count in wanted.items():
+        lines = (runs.run / f"tasks/{task:05}.log").read_text().splitlines()
+        starts = [int(line.split()[1]) for line in lines[:-1]]
+        assert lines[-1] == f"counted to {count}"
+        assert starts[0] == 0 and starts == sorted(starts)
+        events = task_events(runs.run, task)
+        assert [event["link"] for event in events[::2]] == list(range(1, len(starts) + 1))
+        assert [event.get("goes_on", False) for event in events[1::2]] == [True] * (len(starts) - 1) + [False]
+    assert len(starts) >= 2  # the longest was cut, and went on
+
+
+def test_every_task_is_a_chain_of_its_own(runs: Runs):
+    (runs.folder / "count.py").write_text(COUNTER)
+    count = f"exec {sys.executable} count.py $(( ${{params.n}} * 15 - 5 ))"
+    write(runs, 3, count, "at_once: 3", CHAIN)
+    said = runs.stoker("submit", "job.yaml").out
+    assert re.match(r"submitted \d+(,\d+){19} \(3 tasks, 3 at once, 1 node x 1 rank, 3s a link\)\n", said)
+    assert "\n  chain 20 links of each task at most, until done (chain.links)\n" in said
+    first, second = ((runs.run / f"attempts/1/{name}.sbatch").read_text() for name in ("job", "job-2"))
+    assert "--dependency" not in first
+    assert re.search(r"\n#SBATCH --dependency=aftercorr:\d+\n", second)
+    assert runs.wait() == f"run {runs.run.name}: done (3 of 3 done)\n"
+    check_counts(runs, {1: 10, 2: 25, 3: 40})
+    assert runs.status()["state"] == "done"
+    assert runs.stoker("logs", "last", "--task", "1").out.startswith("from 0\n")
+    assert "task 3: link 1 of 20 ends here, the next goes on" in runs.batch_log()
+    wait_until(lambda: queue_is_empty(runs), "links that are not needed are withdrawn", timeout=120)
+
+
+def test_the_cap_of_an_array_holds_over_all_links_of_its_tasks(runs: Runs):
+    (runs.folder / "count.py").write_text(COUNTER)
+    write(runs, 4, f"exec {sys.executable} count.py 30", "at_once: 2", CHAIN.replace("links: 20", "links: 12"))
+    runs.submit()
+    second = (runs.run / "attempts/1/job-2.sbatch").read_text()
+    assert re.search(r"\n#SBATCH --array=1-4%2\n", second)
+    assert re.search(r"\n#SBATCH --dependency=afterany:\d+\n", second)
+    assert runs.wait() == f"run {runs.run.name}: done (4 of 4 done)\n"
+    assert most_at_once(times_of_links(runs.run)) == 2
+    check_counts(runs, dict.fromkeys((1, 2, 3, 4), 30))
+    wait_until(lambda: queue_is_empty(runs), "links that are not needed are withdrawn", timeout=120)
+
+
+def test_a_task_without_progress_or_that_fails_ends_and_only_it_is_gone_on_with(runs: Runs):
+    (runs.folder / "count.py").write_text(COUNTER)
+    task = (
+        "test -e mended && exit 0; "
+        f"case ${{params.n}} in 1) exec {sys.executable} count.py 5;; 2) exit 7;; *) sleep 60;; esac"
+    )
+    write(runs, 3, task, "at_once: 3", CHAIN.replace("10}", "2}"))
+    runs.submit()
+    assert runs.wait(code=7) == f"run {runs.run.name}: failed (1 of 3 done, 1 failed (2), 1 stopped)\n"
+    assert [event["reason"] for event in task_events(runs.run, 2)[1::2]] == ["exit code 7; failed (restart.failed: 0)"]
+    ended = task_events(runs.run, 3)[1::2]
+    assert [event["reason"] for event in ended] == [
+        "time 3s is over (chain.time_per_link)",
+        "time 3s is over (chain.time_per_link); 2 attempts in a row without progress: no checkpoint yet "
+        "(restart.without_progress: 2)",
+    ]
+    wait_until(lambda: queue_is_empty(runs), "no link of it is left", timeout=120)
+    (runs.folder / "mended").touch()
+    again = submit(runs, "last", command="resume")
+    assert (again["tasks"], again["attempt"], again["links"]) == (2, 2, 20)
+    assert runs.wait() == f"run {runs.run.name}: done (3 of 3 done)\n"
+    assert len(task_events(runs.run, 1)) == 2
+    wait_until(lambda: queue_is_empty(runs), "links that are not needed are withdrawn", timeout=120)
+
+
+def test_tasks_of_several_ranks_are_chains_too(runs: Runs):
+    (runs.folder / "count.py").write_text(COUNTER)
+    ranks = "resources: {nodes: 1, ranks_per_node: 2}\n"
+    write(runs, 1, f"exec {sys.executable} count.py 40", "at_once: 1", CHAIN + ranks)
+    submit(runs)
+    assert runs.wait() == f"run {runs.run.name}: done (1 of 1 done)\n"
+    (own,) = (path for path in (runs.run / "tasks").iterdir() if path.is_dir())
+    logs = [(attempt / "rank-0000.log").read_text() for attempt in sorted((own / "attempts").iterdir())]
+    assert len(logs) >= 2 and logs[-1].endswith("counted to 40\n")
+    assert logs[1].startswith("from ") and not logs[1].startswith("from 0\n")

@@ -124,9 +124,8 @@ class Judge {
         return is_script() ? format("#SBATCH --qos={}", name) : format("slurm: {{qos: {}}}", name);
     }
     if (is_script()) return format("#SBATCH --time={}", slurm::slurm_duration(limit));
-    // What one job cannot last a chain of them can; an array's tasks are no chains.
-    return request_.is_array ? format("resources: {{time: {}}}", duration_text(limit))
-                             : format("chain: {{until: done, time_per_link: {}}}", duration_text(limit));
+    // What one job cannot last a chain of them can, of each task of an array too.
+    return format("chain: {{until: done, time_per_link: {}}}", duration_text(limit));
   }
   bool serves(const SiteQos& qos) const {
     const std::vector<std::string> wanted = partitions();
@@ -298,7 +297,6 @@ std::optional<std::string> first_of(const std::optional<std::string>& said,
 SiteRequest site_request(const Job& job, const slurm::Lookup& environment) {
   SiteRequest request;
   request.is_chain = job.chain.is_on();
-  request.is_array = job.array.is_on();
   request.time = request.is_chain ? job.chain.time_per_link : job.resources.time;
   request.nodes = job.resources.nodes;
   request.partition = first_of(job.slurm.partition, environment("SBATCH_PARTITION"));
@@ -355,7 +353,6 @@ SiteRequest site_request(const GivenOptions& options, const std::string& script,
   const std::uint64_t gpus = request.gpus_per_node.value_or(0);
   if (gpus % request.tasks_per_node == 0) request.gpus_per_task = gpus / request.tasks_per_node;
   request.memory_per_node = asked.memory_per_node();
-  request.is_array = value("--array").has_value();
   request.jobs = std::max<std::uint64_t>(asked.array_tasks(), 1);
   return request;
 }

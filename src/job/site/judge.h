@@ -38,7 +38,6 @@ struct SiteRequest {
   std::optional<std::uint64_t> gpus_per_node;
   std::string gpus_by = "resources.gpus_per_rank";  ///< what asks for them there
   std::optional<ByteCount> memory_per_node;
-  bool is_array = false;
   std::uint64_t jobs = 1;  ///< of the array
   /// Where each stands, by its name there: "resources.time" in job.yaml:4:19, "--time" in train.sh:3.
   std::map<std::string, std::string, std::less<>> where;

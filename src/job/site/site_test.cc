@@ -203,7 +203,6 @@ TEST(Site, a_script_s_options_are_told_with_their_line_and_the_limit_with_its_so
   const Site site = site_of(kWithQos);
   SiteRequest request{.written = Written::batch_script, .has_time = true, .time = Duration(30h), .nodes = 5};
   request.partition = "small,gpu";
-  request.is_array = true;
   request.jobs = 101;
   request.where = {{"--time", "train.sh:3"}, {"--nodes", "--sbatch"}, {"--array", "train.sh:4"}};
   const std::vector<Finding> found = judge_site(request, site);

@@ -95,6 +95,7 @@ Status write_array_file(const record::Attempt& attempt, const ArrayFile& array) 
                        {"environment", array.options.environment},
                        {"set", array.options.set},
                        {"bundle", array.bundle},
+                       {"links", array.links},
                        {"chosen", array.chosen},
                        {"tasks", tasks},
                        {"text", array.text}};
@@ -117,6 +118,7 @@ Result<ArrayFile> parse_array_file(std::string_view name, std::string_view text)
   array.options.environment = texts_of(object, "environment");
   array.options.set = texts_of(object, "set");
   array.bundle = object.contains("bundle") ? small(object["bundle"]) : 0;
+  array.links = object.contains("links") ? small(object["links"]) : 0;
   const auto tasks = object.find("tasks");
   const auto chosen = object.find("chosen");
   const bool has_lists =

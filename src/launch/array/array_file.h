@@ -23,8 +23,9 @@ struct ArrayFile {
   std::vector<job::ArrayTask> tasks;
   std::vector<std::uint32_t> chosen;  ///< numbers of the tasks that this attempt runs, from 1, ascending
   std::uint32_t bundle = 1;           ///< tasks of one job
+  std::uint32_t links = 0;            ///< jobs that each task has at most, as a chain; 0: none is one
 
-  /// Jobs that the array needs.
+  /// Jobs that the array needs, of each link.
   std::uint32_t jobs() const;
   /// The tasks of job `index`, which counts from 1; empty when there is no such job.
   std::vector<std::uint32_t> tasks_of(std::uint32_t index) const;

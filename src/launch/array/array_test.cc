@@ -111,6 +111,71 @@ TEST(Array, without_a_cap_its_pieces_wait_for_nothing) {
   EXPECT_THAT(*read_file(array->attempt.folder() / "job-2.sbatch"), Not(HasSubstr("--dependency")));
 }
 
+constexpr const char* kChain = "chain: {until: done, time_per_link: 2h, links: 3}\n";
+
+TEST(Array, of_chains_is_an_array_for_each_link_and_a_task_s_next_waits_for_its_last) {
+  ArrayBox box(5, "", format("resources: {{time: 9h}}\n{}", kChain));
+  const auto array = box.submit();
+  ASSERT_TRUE(array.ok()) << array.status().to_string();
+  EXPECT_THAT(array->jobs, ElementsAre("100", "101", "102"));
+  EXPECT_THAT(script_of(*array), HasSubstr("\n#SBATCH --time=02:00:00\n"));
+  EXPECT_THAT(script_of(*array), Not(HasSubstr("--dependency")));
+  EXPECT_THAT(script_of(*array), HasSubstr("\nexec /opt/stoker run "));
+  const std::string third = *read_file(array->attempt.folder() / "job-3.sbatch");
+  EXPECT_THAT(third, HasSubstr("\n#SBATCH --array=1-5\n"));
+  EXPECT_THAT(third, HasSubstr("\n#SBATCH --dependency=aftercorr:101\n"));
+  EXPECT_THAT(third, HasSubstr("\nexec env STOKER_ARRAY_LINK=3 /opt/stoker run "));
+  EXPECT_EQ(read_array_file(array->attempt)->links, 3U);
+  // Whoever waits for it waits for all of its jobs, of which some may be withdrawn.
+  EXPECT_EQ(look_at(array->folder, box.scheduler, soon()).records.links, 3);
+}
+
+TEST(Array, of_chains_under_a_cap_waits_for_a_whole_link) {
+  ArrayBox box(25, "at_once: 4", kChain);
+  box.scheduler.array_limit = 20;
+  box.scheduler.refuse_array = [](const std::string& script) {
+    return script.find("--array=1-25") != std::string::npos;
+  };
+  const auto array = box.submit();
+  ASSERT_TRUE(array.ok()) << array.status().to_string();
+  ASSERT_THAT(array->jobs, SizeIs(6));
+  const std::string fourth = *read_file(array->attempt.folder() / "job-4.sbatch");
+  EXPECT_THAT(fourth, HasSubstr("\n#SBATCH --array=1-5%4\n"));
+  EXPECT_THAT(fourth, HasSubstr(format("\n#SBATCH --dependency=afterany:{}\n", array->jobs[2])));
+  EXPECT_THAT(fourth, HasSubstr("\nexec env STOKER_ARRAY_FROM=20 STOKER_ARRAY_LINK=2 /opt/stoker run "));
+}
+
+TEST(Array, of_chains_is_refused_where_all_its_links_would_flood_the_queue) {
+  ArrayBox box(4000, "", kChain);
+  const Status refused = box.submit().status();
+  EXPECT_THAT(
+      std::string(refused.message()),
+      HasSubstr("4000 tasks in 3 links are 12000 jobs, and a queue holds 10000 of all users together"));
+  EXPECT_EQ(refused.cure(), "--set chain.links=2");
+}
+
+TEST(Array, a_task_whose_link_has_ended_waits_for_the_next_until_one_is_the_last) {
+  ArrayBox box(1, "", kChain);
+  const auto array = box.submit();
+  ASSERT_TRUE(array.ok()) << array.status().to_string();
+  auto events = record::EventWriter::open(task_events(array->folder, 1));
+  const auto link = [&](std::uint32_t number, const Mark& from, bool goes_on) {
+    CHECK(write_task_event(*events, TaskStarted{1, "n1", "100_1", "", number, from}).ok());
+    CHECK(write_task_event(*events, TaskEnded{1, record::Outcome::stopped, 75, "saved", goes_on}).ok());
+  };
+  link(1, {}, true);
+  EXPECT_EQ(look_at_tasks(array->folder, array->attempt).waiting, 1U);
+  EXPECT_EQ(read_task(array->folder, 1, 1, true).starts, 0);
+  link(2, {"/c/3", 7.5}, false);
+  EXPECT_EQ(to_text(look_at_tasks(array->folder, array->attempt)), "0 of 1 done, 1 stopped");
+  const std::vector<PastAttempt> links = links_of_task(array->folder, 1, 1);
+  ASSERT_THAT(links, SizeIs(2));
+  EXPECT_EQ(links[0].cause, Cause::stopped);
+  EXPECT_EQ(links[0].began_with, Mark());
+  EXPECT_EQ(links[1].began_with, (Mark{"/c/3", 7.5}));
+  EXPECT_THAT(links_of_task(array->folder, 1, 2), SizeIs(0));
+}
+
 TEST(Array, short_tasks_share_jobs_but_never_so_that_fewer_run_at_once) {
   const auto size = [](int tasks, const std::string& array, const std::string& more) {
     ArrayBox box(tasks, array, more);

@@ -12,11 +12,13 @@
 #include "launch/array/task_record.h"
 #include "launch/environment.h"
 #include "launch/next/after.h"
+#include "launch/next/policy.h"
 #include "launch/next/turn.h"
 #include "rank/environment.h"
 #include "rank/single/single.h"
 #include "record/state.h"
 #include "slurm/allocation.h"
+#include "slurm/queue/job_table.h"
 #include "slurm/script/batch_script.h"
 
 namespace stoker::launch {
@@ -33,12 +35,26 @@ std::int64_t number_in(const std::string& variable) {
   return text && parse_number(*text, &number) && number >= 0 && number < 1 << 30 ? number : 0;
 }
 
+Result<Path> newest_checkpoint(const Path& folder, const checkpoint::LatestOptions& options = {}) {
+  if (!path_exists(folder)) return Path();
+  RealClock clock;
+  NoProgress progress;
+  OK_OR_RETURN(latest, checkpoint::find_latest(folder, options, clock, progress));
+  return latest.path.value_or(Path());
+}
+
 // One job of the array.
 class Tasks {
  public:
   Tasks(const Request& request, const ArrayFile& array, slurm::Scheduler& scheduler,
         const std::function<void(const std::string&)>& note)
-      : request_(request), array_(array), scheduler_(scheduler), note_(note) {
+      : request_(request),
+        array_(array),
+        scheduler_(scheduler),
+        note_(note),
+        link_(array.links == 0
+                  ? 0
+                  : std::max(1U, static_cast<std::uint32_t>(number_in(std::string(kArrayLinkVariable))))) {
     const auto here = slurm::current_allocation(slurm::process_environment());
     if (!here.ok() || !*here) return;
     job_ = (*here)->job_id;
@@ -61,7 +77,7 @@ class Tasks {
 
   int run_one(std::uint32_t task) {
     const TaskRecord before = read_task(run_folder(), task, attempt(), true);
-    if (before.state == TaskState::done) return 0;
+    if (before.state == TaskState::done || has_no_next(before)) return 0;
     auto events = record::EventWriter::open(task_events(run_folder(), task));
     if (!events.ok()) return fail(task, nullptr, events.status());
     auto job = array_.job_of(task);
@@ -78,21 +94,32 @@ class Tasks {
     return code.ok() ? *code : fail(task, &*events, code.status());
   }
 
+  // A chain's later link may begin although its task has come to an end, or is another attempt's by now.
+  bool has_no_next(const TaskRecord& before) const {
+    if (link_ == 0) return false;
+    const bool is_over = before.state == TaskState::failed || before.state == TaskState::stopped;
+    return before.attempt > attempt() || (before.attempt == attempt() && is_over);
+  }
+
   int fail(std::uint32_t task, record::EventWriter* events, const Status& why) {
     note_(format("task {}: {}", task, why.message()));
     const int code = why.code() == Code::invalid ? 2 : why.code() == Code::unavailable ? 3 : 1;
     if (events != nullptr) (void)end(*events, record::Outcome::failed, code, std::string(why.message()));
+    withdraw_later_links();
     return code;
   }
 
-  Status begin(record::EventWriter& events, const std::string& run) const {
-    return write_task_event(
-        events,
-        TaskStarted{
-            .attempt = attempt(), .host = record::this_process().host, .scheduler_job = job_, .run = run});
+  Status begin(record::EventWriter& events, const std::string& run, const Path& resume) const {
+    return write_task_event(events, TaskStarted{.attempt = attempt(),
+                                                .host = record::this_process().host,
+                                                .scheduler_job = job_,
+                                                .run = run,
+                                                .link = link_,
+                                                .began_with = link_ > 0 ? mark_of(resume) : Mark()});
   }
-  Status end(record::EventWriter& events, record::Outcome outcome, int code, std::string reason) const {
-    return write_task_event(events, TaskEnded{attempt(), outcome, code, std::move(reason)});
+  Status end(record::EventWriter& events, record::Outcome outcome, int code, std::string reason,
+             bool goes_on = false) const {
+    return write_task_event(events, TaskEnded{attempt(), outcome, code, std::move(reason), goes_on});
   }
 
   // Where a task's checkpoints are: a folder of its own.
@@ -102,25 +129,18 @@ class Tasks {
            format("{:05}", task);
   }
 
-  static Result<Path> newest_checkpoint(const Path& folder) {
-    if (!path_exists(folder)) return Path();
-    RealClock clock;
-    NoProgress progress;
-    OK_OR_RETURN(latest, checkpoint::find_latest(folder, {}, clock, progress));
-    return latest.path.value_or(Path());
-  }
-
   Result<int> run_as_process(std::uint32_t task, const job::Job& job, record::EventWriter& events) {
     RETURN_IF_ERROR(check_places(job));
     const double now = unix_seconds(RealClock().wall());
     rank::SingleOptions options;
     options.deadline = end_time_;
     options.deadline_text = "the allocation's time is over";
-    if (job.resources.time) {
-      const double own = now + Seconds(*job.resources.time).count();
+    if (const std::optional<Duration> time = link_ > 0 ? job.chain.time_per_link : job.resources.time) {
+      const double own = now + Seconds(*time).count();
       if (!options.deadline || own < *options.deadline) options.deadline = own;
-      options.deadline_text = format("time {} is over (resources.time)", duration_text(*job.resources.time));
-      options.notice = slurm::signal_before(job.checkpoint.before_end, job.resources.time);
+      options.deadline_text = format("time {} is over ({})", duration_text(*time),
+                                     link_ > 0 ? "chain.time_per_link" : "resources.time");
+      options.notice = slurm::signal_before(job.checkpoint.before_end, time);
     }
     const Path checkpoints = checkpoints_of(task, job);
     OK_OR_RETURN(resume, newest_checkpoint(checkpoints));
@@ -132,15 +152,21 @@ class Tasks {
                                                                             .resume = resume,
                                                                             .deadline = options.deadline});
     rank::unset_variable(options.environment, "STOKER_JOB");  // it is that of the first task
+    // What the task itself may submit is another array.
+    for (const std::string_view name : {kArrayFromVariable, kArrayLinkVariable})
+      rank::unset_variable(options.environment, std::string(name));
     rank::set_variable(options.environment, "STOKER_TASK", std::to_string(task));
     options.command = job.command->arguments;
     options.directory = job.working_directory;
     options.log = task_log(run_folder(), task);
     options.cpus = static_cast<int>(job.resources.cpus_per_rank.value_or(0));
     options.grace = job.timeouts.grace;
-    RETURN_IF_ERROR(begin(events, ""));
+    RETURN_IF_ERROR(begin(events, "", resume));
     OK_OR_RETURN(ending, rank::run_single(options));
-    return conclude(task, events, ending);
+    return conclude({task, job, events, ending}, [&] {
+      const auto newest = newest_checkpoint(checkpoints, {.match = "", .settle = Duration::zero()});
+      return newest.ok() ? *newest : Path();
+    });
   }
 
   // A world of several ranks, or a training: it has all that a run has, in tasks/.
@@ -151,6 +177,7 @@ class Tasks {
     own.job_file = request_.job_file;
     own.typed = run_folder().description().typed;
     own.stoker = request_.stoker;
+    own.is_link_of_task = link_ > 0;
     OK_OR_RETURN(log, File::open_append(task_log(run_folder(), task)));
     own.out_fd = own.err_fd = log.fd();
     if (!before.run.empty()) {
@@ -160,33 +187,83 @@ class Tasks {
     OK_OR_RETURN(prepared, prepare(own));
     class Announcer final : public Observer {
      public:
-      explicit Announcer(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {}
-      void run_exists(const record::RunFolder& folder, const record::Attempt&, const std::string&) override {
-        tell_(folder.id());
+      using Tell = std::function<void(const std::string& id, const std::string& resumed_from)>;
+      explicit Announcer(Tell tell) : tell_(std::move(tell)) {}
+      void run_exists(const record::RunFolder& folder, const record::Attempt&,
+                      const std::string& resumed_from) override {
+        tell_(folder.id(), resumed_from);
       }
 
      private:
-      std::function<void(const std::string&)> tell_;
-    } announcer([&](const std::string& id) { (void)begin(events, id); });
+      Tell tell_;
+    } announcer(
+        [&](const std::string& id, const std::string& resume) { (void)begin(events, id, Path(resume)); });
     OK_OR_RETURN(result, launch::run(own, prepared, announcer));
-    const rank::Ending& ending = result.ending;
-    return conclude(task, events, {ending.outcome, ending.exit_code, ending.cause, ending.interrupted_by});
+    const rank::Ending& ended = result.ending;
+    const rank::SingleEnding ending{ended.outcome, ended.exit_code, ended.cause, ended.interrupted_by};
+    return conclude({task, job, events, ending}, [&] { return newest_by_its_looks(own, result.folder); });
   }
 
-  Result<int> conclude(std::uint32_t task, record::EventWriter& events, const rank::SingleEnding& ending) {
+  struct Ended {
+    std::uint32_t task;
+    const job::Job& job;
+    record::EventWriter& events;
+    const rank::SingleEnding& ending;
+  };
+
+  Result<int> conclude(const Ended& it, const std::function<Path()>& newest) {
+    const rank::SingleEnding& ending = it.ending;
     is_interrupted_ = ending.interrupted_by != 0;
     // A task that Slurm will start again has not ended.
     if (is_interrupted_ && !job_.empty() && stay_if_preempted(job_, scheduler_, Deadline::after(kPatience)))
       return ending.exit_code;
-    RETURN_IF_ERROR(end(events, ending.outcome, ending.exit_code, ending.cause));
-    if (ending.outcome == record::Outcome::failed) note_(format("task {}: {}", task, ending.cause));
+    std::string reason = ending.cause;
+    if (link_ > 0 && ending.outcome != record::Outcome::done && !is_interrupted_) {
+      const Verdict verdict = judge_link(it, newest());
+      if (verdict.goes_on) {
+        RETURN_IF_ERROR(end(it.events, record::Outcome::stopped, ending.exit_code, reason, true));
+        note_(format("task {}: link {} of {} ends here, the next goes on", it.task, link_, array_.links));
+        return 0;  // what comes next waits for a good end
+      }
+      if (!verdict.why.empty()) reason += format("; {}", verdict.why);
+    }
+    RETURN_IF_ERROR(end(it.events, ending.outcome, ending.exit_code, reason));
+    if (ending.outcome == record::Outcome::failed || (link_ > 0 && ending.outcome != record::Outcome::done))
+      note_(format("task {}: {}", it.task, reason));
+    withdraw_later_links();
     return ending.exit_code;
+  }
+
+  Verdict judge_link(const Ended& it, const Path& newest) const {
+    const rank::SingleEnding& ending = it.ending;
+    std::vector<PastAttempt> history = links_of_task(run_folder(), it.task, attempt());
+    const TaskRecord now = read_task(run_folder(), it.task, attempt(), true);
+    history.push_back({.number = static_cast<int>(link_),
+                       .cause = cause_of(ending.outcome, ending.exit_code, ending.cause),
+                       .began_with = now.began_with});
+    Verdict verdict = judge_next(it.job, history, mark_of(newest));
+    if (verdict.goes_on && link_ >= array_.links)
+      verdict = Verdict::no(format("link {} of {} was the last (chain.links)", link_, array_.links));
+    return verdict;
+  }
+
+  // Best effort: what is not withdrawn finds nothing to do when it begins. Only where one array holds all
+  // jobs of a link is it certain which array is which link, also while others are still being submitted.
+  void withdraw_later_links() {
+    if (link_ == 0 || link_ >= array_.links || job_.empty()) return;
+    const std::vector<std::string> jobs = record::derive_state(run_folder()).jobs;
+    const bool is_whole = number_in("SLURM_ARRAY_TASK_COUNT") == array_.jobs() && jobs.size() <= array_.links;
+    if (!is_whole || jobs.size() < link_ || jobs[link_ - 1] != slurm::submitted_job(job_)) return;
+    const std::int64_t index = number_in("SLURM_ARRAY_TASK_ID");
+    for (std::size_t later = link_; later < jobs.size(); ++later)
+      (void)scheduler_.cancel(format("{}_{}", jobs[later], index), Deadline::after(kPatience));
   }
 
   const Request& request_;
   const ArrayFile& array_;
   slurm::Scheduler& scheduler_;
   const std::function<void(const std::string&)>& note_;
+  const std::uint32_t link_;  // of the tasks' chains, from 1; 0: they are none
   std::string job_;
   std::optional<double> end_time_;
   bool is_interrupted_ = false;

@@ -2,7 +2,8 @@
 //   1. every task is read as a job, and everything that can be refused is refused
 //   2. the run folder, attempts/<n>/ with array.json and the script, tasks/
 //   3. the event `submitting`
-//   4. sbatch, once; once more for each further piece of an array that is larger than the cluster's may be
+//   4. sbatch, once; once more for each further piece of an array that is larger than the cluster's may be,
+//      and all that again for each further link where the tasks are chains
 //   5. the event `submitted` with each job's id
 // A crash between 3 and 5 leaves an open submission, as with a single job.
 #include "launch/array/submit_array.h"
@@ -51,12 +52,13 @@ std::vector<Piece> pieces_of(std::uint32_t jobs, std::uint32_t largest) {
 }
 
 JobOrder order_of_piece(const Request& request, const ArrayFile& array, const Piece& piece,
-                        const std::string& dependency) {
+                        const std::string& dependency, std::uint32_t link = 1) {
   const std::uint32_t cap = cap_of(request, array.jobs());
   return {.array = format("1-{}{}", piece.count, cap > 0 ? format("%{}", cap) : ""),
           .dependency = dependency,
           .bundle = array.bundle,
-          .from = piece.from};
+          .from = piece.from,
+          .link = link};
 }
 
 Path script_path(const record::Attempt& attempt, std::size_t piece) {
@@ -78,10 +80,8 @@ struct Work {
   Deadline deadline;
 };
 
-Result<std::string> submit_piece(const Work& work, const Piece& piece, std::size_t number,
-                                 const std::string& dependency) {
-  OK_OR_RETURN(script, batch_script(work.request, work.attempt, work.folder.id(),
-                                    order_of_piece(work.request, work.array, piece, dependency)));
+Result<std::string> submit_piece(const Work& work, const JobOrder& order, std::size_t number) {
+  OK_OR_RETURN(script, batch_script(work.request, work.attempt, work.folder.id(), order));
   const Path path = script_path(work.attempt, number);
   RETURN_IF_ERROR(write_file(path, script));
   auto job = work.scheduler.submit(std::filesystem::absolute(path), work.deadline);
@@ -93,22 +93,31 @@ Result<std::string> submit_piece(const Work& work, const Piece& piece, std::size
   return job;
 }
 
-// Pieces under one cap come one after the other: two at a time would be twice as many.
+// Pieces under one cap come one after the other: two at a time would be twice as many. Without one a task's
+// next link waits for that task's last alone.
+std::string dependency_of_piece(const Work& work, const std::string& predecessors, std::size_t pieces,
+                                const std::vector<std::string>& jobs) {
+  if (cap_of(work.request, work.array.jobs()) > 0 && !jobs.empty())
+    return format("{}{}afterany:{}", predecessors, predecessors.empty() ? "" : ",", jobs.back());
+  return jobs.size() < pieces ? predecessors : format("aftercorr:{}", jobs[jobs.size() - pieces]);
+}
+
 Result<std::vector<std::string>> submit_pieces(const Work& work, std::uint32_t largest,
                                                const std::string& dependency, record::EventWriter& events) {
   std::vector<std::string> jobs;
-  const bool has_cap = cap_of(work.request, work.array.jobs()) > 0;
-  for (const Piece& piece : pieces_of(work.array.jobs(), largest)) {
-    std::string own = dependency;
-    if (has_cap && !jobs.empty()) own += format("{}afterany:{}", own.empty() ? "" : ",", jobs.back());
-    auto job = submit_piece(work, piece, jobs.size(), own);
+  const std::vector<Piece> pieces = pieces_of(work.array.jobs(), largest);
+  const std::size_t all = pieces.size() * std::max(1U, work.array.links);
+  for (std::size_t i = 0; i < all; ++i) {
+    const std::string own = dependency_of_piece(work, dependency, pieces.size(), jobs);
+    const auto link = static_cast<std::uint32_t>(i / pieces.size()) + 1;
+    auto job =
+        submit_piece(work, order_of_piece(work.request, work.array, pieces[i % pieces.size()], own, link), i);
     if (!job.ok() && jobs.empty()) return std::move(job).error();
-    if (!job.ok()) {
-      return std::move(job).error().with_context(
-          format("{} of {} jobs are in the queue", piece.from, work.array.jobs()));
-    }
+    if (!job.ok())
+      return std::move(job).error().with_context(format("{} of {} arrays are in the queue", i, all));
     jobs.push_back(*job);
-    const record::Submitted taken{.scheduler_job = *job, .links = 0, .after = work.request.job.after};
+    const record::Submitted taken{
+        .scheduler_job = *job, .links = static_cast<int>(work.array.links), .after = work.request.job.after};
     RETURN_IF_ERROR(
         write_event(events, taken).with_context(format("job {} is in the queue, but not recorded", *job)));
   }
@@ -138,7 +147,15 @@ std::vector<std::string> settings_for_stoker(const std::vector<std::string>& env
 }
 
 Status check_flood(const ArrayFile& array, const std::string& table) {
-  if (array.jobs() <= kMostJobs) return {};
+  const std::uint64_t jobs = std::uint64_t{array.jobs()} * std::max(1U, array.links);
+  if (jobs <= kMostJobs) return {};
+  if (array.links > 1) {
+    return invalid(
+               "{}: {} tasks in {} links are {} jobs, and a queue holds {} of all users together "
+               "(MaxJobCount)",
+               table, array.chosen.size(), array.links, jobs, kMostJobs)
+        .cure("--set chain.links={}", std::max(1U, kMostJobs / array.jobs()));
+  }
   const std::size_t fitting = (array.chosen.size() + kMostJobs - 1) / kMostJobs;
   return invalid("{}: {} tasks are {} jobs, and a queue holds {} of all users together (MaxJobCount)", table,
                  array.chosen.size(), array.jobs(), kMostJobs)
@@ -158,7 +175,7 @@ bool is_run_of_its_own(const job::Job& job) {
 Bundle choose_bundle(const job::Job& job, std::size_t tasks) {
   if (job.array.bundle) return {*job.array.bundle, ""};
   const bool is_short = job.resources.time && *job.resources.time < kShort;
-  if (!is_short || is_run_of_its_own(job)) return {};
+  if (!is_short || job.chain.is_on() || is_run_of_its_own(job)) return {};
   const auto wanted =
       static_cast<std::size_t>((kGoodLength + *job.resources.time - 1ns) / *job.resources.time);
   // Never so many that fewer run side by side than may.
@@ -189,6 +206,7 @@ Result<ArrayFile> make_array(const Request& request) {
     return invalid("array.bundle: {}, but tasks of `train` or of several ranks share no job ({})",
                    array.bundle, job.origins.where("array.bundle"));
   }
+  array.links = static_cast<std::uint32_t>(links_of(request).count);
   RETURN_IF_ERROR(check_flood(array, table.name));
   for (std::uint32_t task = 1; task <= array.tasks.size(); ++task) {
     const auto each = array.job_of(task);
@@ -255,6 +273,7 @@ Result<ArrayResumption> resume_array(const record::RunFolder& folder, const RunL
   first.after = request.job.after;
   request.job = std::move(first);
   array.bundle = choose_bundle(request.job, array.chosen.size()).size;
+  array.links = static_cast<std::uint32_t>(links_of(request).count);
   RETURN_IF_ERROR(check_flood(array, format("run {}", folder.id())));
   return ArrayResumption{std::move(request), std::move(array)};
 }

@@ -10,6 +10,29 @@ std::string text(const record::Event& event, std::string_view name) {
   return std::string(event.text(name).value_or(std::string_view()));
 }
 
+record::Outcome outcome_of(const record::Event& event) {
+  const std::string outcome = text(event, "outcome");
+  return outcome == "done"      ? record::Outcome::done
+         : outcome == "stopped" ? record::Outcome::stopped
+                                : record::Outcome::failed;
+}
+
+Mark mark_in(const record::Event& started) {
+  return {text(started, "resume"), started.number("resume_written").value_or(0)};
+}
+
+TaskState state_of(const record::Event& ended) {
+  if (ended.flag("goes_on").value_or(false)) return TaskState::waiting;
+  switch (outcome_of(ended)) {
+    case record::Outcome::done:
+      return TaskState::done;
+    case record::Outcome::stopped:
+      return TaskState::stopped;
+    default:
+      return TaskState::failed;
+  }
+}
+
 }  // namespace
 
 Path tasks_folder(const record::RunFolder& run) { return run.folder() / "tasks"; }
@@ -21,17 +44,25 @@ Path task_events(const record::RunFolder& run, std::uint32_t task) {
 }
 
 Status write_task_event(record::EventWriter& out, const TaskStarted& event) {
-  return out.write(kStarted, {{"attempt", std::int64_t{event.attempt}},
-                              {"host", event.host},
-                              {"scheduler_job", event.scheduler_job},
-                              {"run", event.run}});
+  std::vector<record::Field> fields = {{"attempt", std::int64_t{event.attempt}},
+                                       {"host", event.host},
+                                       {"scheduler_job", event.scheduler_job},
+                                       {"run", event.run}};
+  if (event.link > 0) fields.push_back({"link", std::int64_t{event.link}});
+  if (!event.began_with.path.empty()) {
+    fields.push_back({"resume", event.began_with.path});
+    fields.push_back({"resume_written", event.began_with.written});
+  }
+  return out.write(kStarted, fields);
 }
 
 Status write_task_event(record::EventWriter& out, const TaskEnded& event) {
-  return out.write(kEnded, {{"attempt", std::int64_t{event.attempt}},
-                            {"outcome", std::string(to_text(event.outcome))},
-                            {"exit_code", std::int64_t{event.exit_code}},
-                            {"reason", event.reason}});
+  std::vector<record::Field> fields = {{"attempt", std::int64_t{event.attempt}},
+                                       {"outcome", std::string(to_text(event.outcome))},
+                                       {"exit_code", std::int64_t{event.exit_code}},
+                                       {"reason", event.reason}};
+  if (event.goes_on) fields.push_back({"goes_on", true});
+  return out.write(kEnded, fields);
 }
 
 TaskRecord read_task(const record::RunFolder& run, std::uint32_t task, int attempt, bool is_chosen) {
@@ -47,13 +78,12 @@ TaskRecord read_task(const record::RunFolder& run, std::uint32_t task, int attem
       found.started = event.time;
       found.host = text(event, "host");
       found.run = text(event, "run");
+      found.began_with = mark_in(event);
       found.ended = 0;
       found.reason.clear();
     } else if (event.kind == kEnded) {
-      const std::string outcome = text(event, "outcome");
-      found.state = outcome == "done"      ? TaskState::done
-                    : outcome == "stopped" ? TaskState::stopped
-                                           : TaskState::failed;
+      found.state = state_of(event);
+      if (found.state == TaskState::waiting) found.starts = 0;
       found.attempt = its;
       found.ended = event.time;
       found.exit_code = static_cast<int>(event.integer("exit_code").value_or(1));
@@ -63,6 +93,25 @@ TaskRecord read_task(const record::RunFolder& run, std::uint32_t task, int attem
   if (is_chosen && found.attempt < attempt && found.state != TaskState::done)
     found.state = TaskState::waiting;
   return found;
+}
+
+std::vector<PastAttempt> links_of_task(const record::RunFolder& run, std::uint32_t task, int attempt) {
+  std::vector<PastAttempt> links;
+  const auto log = record::read_events(task_events(run, task));
+  if (!log.ok()) return links;
+  Mark began_with;
+  for (const record::Event& event : log->events) {
+    if (event.integer("attempt").value_or(0) != attempt) continue;
+    if (event.kind == kStarted) {
+      began_with = mark_in(event);
+    } else if (event.kind == kEnded) {
+      const int code = static_cast<int>(event.integer("exit_code").value_or(1));
+      links.push_back({.number = static_cast<int>(links.size()) + 1,
+                       .cause = cause_of(outcome_of(event), code, text(event, "reason")),
+                       .began_with = began_with});
+    }
+  }
+  return links;
 }
 
 }  // namespace stoker::launch

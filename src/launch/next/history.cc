@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "record/run_events.h"
 #include "slurm/script/batch_log.h"
 
 namespace stoker::launch {
@@ -82,15 +81,20 @@ Cause judge(const Records& records, std::optional<slurm::JobState> word, std::st
   // Who asks for a job once more is told of in its log.
   const bool is_started_again = !next_job.empty() && records.job == next_job && !word;
   if (records.ended->is_loss && is_started_again) return Cause::node_failed;
-  if (records.ended->reason.find("out of memory") != std::string::npos) return Cause::out_of_memory;
-  // The run sees that a host is gone long before Slurm does (SlurmdTimeout, mostly minutes).
-  if (records.ended->reason.find("the node or its link is gone") != std::string::npos)
-    return Cause::node_failed;
-  if (records.ended->outcome == record::Outcome::failed) return Cause::failed;
-  return records.ended->exit_code > 128 ? Cause::cancelled : Cause::timeout;
+  return cause_of(records.ended->outcome, records.ended->exit_code, records.ended->reason);
 }
 
 }  // namespace
+
+Cause cause_of(record::Outcome outcome, int exit_code, std::string_view reason) {
+  if (outcome == record::Outcome::done) return Cause::done;
+  if (exit_code == 75) return Cause::stopped;
+  if (reason.find("out of memory") != std::string_view::npos) return Cause::out_of_memory;
+  // The run sees that a host is gone long before Slurm does (SlurmdTimeout, mostly minutes).
+  if (reason.find("the node or its link is gone") != std::string_view::npos) return Cause::node_failed;
+  if (outcome == record::Outcome::failed) return Cause::failed;
+  return exit_code > 128 ? Cause::cancelled : Cause::timeout;
+}
 
 std::string_view to_text(Cause cause) {
   switch (cause) {

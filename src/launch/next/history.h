@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "record/run_events.h"
 #include "record/run_folder.h"
 
 namespace stoker::launch {
@@ -25,6 +26,8 @@ enum class Cause {
 };
 /// "preempted", "node failed", ...
 std::string_view to_text(Cause cause);
+/// As an ending tells of itself, without a word of Slurm's.
+Cause cause_of(record::Outcome outcome, int exit_code, std::string_view reason);
 
 /// Which checkpoint an attempt began with. A file may be written again under the same name.
 struct Mark {

@@ -30,21 +30,6 @@ std::string job_here() {
   return here.ok() && *here ? (*here)->job_id : "";
 }
 
-// The newest checkpoint that looks whole, without reading all of it: there may be seconds left.
-Path newest_by_its_looks(const Request& request, const record::RunFolder& run) {
-  const Path folder =
-      checkpoint::directory_of_run(request.job.checkpoint.directory, std::filesystem::absolute(run.folder()));
-  const auto steps = checkpoint::list_steps(folder, checkpoint::Depth::structure, RealClock().wall());
-  for (std::size_t i = 0; steps.ok() && i < steps->size(); ++i) {
-    if ((*steps)[i].state == checkpoint::StepState::valid) return (*steps)[i].folder;
-  }
-  RealClock clock;
-  NoProgress progress;
-  const auto latest =
-      checkpoint::find_latest(folder, {.match = "", .settle = Duration::zero()}, clock, progress);
-  return latest.ok() && latest->path ? *latest->path : Path();
-}
-
 // Best effort: a run goes on, or does not, also where its disk is full.
 template <class Event>
 void record_event(const record::RunFolder& run, const Event& event) {
@@ -67,6 +52,20 @@ std::string link_text(const record::RunState& state) {
 }
 
 }  // namespace
+
+Path newest_by_its_looks(const Request& request, const record::RunFolder& run) {
+  const Path folder =
+      checkpoint::directory_of_run(request.job.checkpoint.directory, std::filesystem::absolute(run.folder()));
+  const auto steps = checkpoint::list_steps(folder, checkpoint::Depth::structure, RealClock().wall());
+  for (std::size_t i = 0; steps.ok() && i < steps->size(); ++i) {
+    if ((*steps)[i].state == checkpoint::StepState::valid) return (*steps)[i].folder;
+  }
+  RealClock clock;
+  NoProgress progress;
+  const auto latest =
+      checkpoint::find_latest(folder, {.match = "", .settle = Duration::zero()}, clock, progress);
+  return latest.ok() && latest->path ? *latest->path : Path();
+}
 
 bool stay_if_preempted(const std::string& job, slurm::Scheduler& scheduler, Deadline deadline) {
   const auto preempted = scheduler.is_being_preempted(job, deadline);

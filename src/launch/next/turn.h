@@ -12,6 +12,9 @@
 
 namespace stoker::launch {
 
+/// The run's newest checkpoint that looks whole, without reading all of it: there may be seconds left.
+Path newest_by_its_looks(const Request& request, const record::RunFolder& run);
+
 /// What a job finds when it begins.
 struct Turn {
   bool goes_on = true;
