@@ -63,6 +63,25 @@ def test_a_log_that_still_grows_is_read_as_it_is(stoker, tmp_path: Path):
         writer.wait()
 
 
+def test_a_log_on_standard_input_is_explained_like_a_file(stoker, tmp_path: Path):
+    (tmp_path / "train.log").write_text("epoch 1\n" + FULL)
+    as_file = stoker("explain", "train.log", code=0).out
+    as_input = as_file.replace("train.log\n", "standard input\n", 1).replace("train.log:", "stdin:")
+    assert stoker("explain", "-", input="epoch 1\n" + FULL, code=0).out == as_input
+    assert stoker("explain", "-", input="one\ntwo\n", code=1).out.startswith("standard input\n  cause      not known")
+    packed = tmp_path / "train.log.gz"
+    packed.write_bytes(gzip.compress(b"epoch 1\n" + FULL.encode()))
+    for file in (tmp_path / "train.log", packed):
+        with file.open() as log:
+            process = stoker.start("explain", stdin=log, stdout=subprocess.PIPE)
+            assert process.communicate(timeout=60)[0] in (as_input, as_input.encode())
+
+
+def test_without_a_word_only_a_file_is_taken_from_standard_input(stoker):
+    run(stoker, "exit 7")
+    assert stoker("explain", input=FULL, code=1).out.startswith("run ")
+
+
 def test_a_log_that_is_not_there_is_an_error(stoker, tmp_path: Path):
     (tmp_path / "a.log").write_text("x\n")
     (tmp_path / "empty").mkdir()

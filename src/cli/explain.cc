@@ -1,5 +1,7 @@
 // `stoker explain RUN|JOBID|LOG...`: docs/commands/explain.md
 #include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/time.h"
@@ -24,17 +26,27 @@ struct Options {
 
 bool is_folder_of_logs(const Path& path) { return folder_exists(path) && !path_exists(path / "run.json"); }
 
+constexpr std::string_view kStandardInput = "-";
+
 bool is_log(const std::string& word) {
   std::error_code error;
-  return std::filesystem::is_regular_file(word, error) || is_folder_of_logs(word);
+  return word == kStandardInput || std::filesystem::is_regular_file(word, error) || is_folder_of_logs(word);
 }
 
 double now() { return unix_seconds(RealClock().wall()); }
 
+// `stoker explain < log`. A pipe may be whatever a shell or a service was started with: it wants the word `-`.
+bool is_log_given() {
+  struct stat facts{};
+  return ::fstat(STDIN_FILENO, &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
 Result<Answer> explain_logs(const std::vector<std::string>& words) {
   FailureFacts facts;
   for (const std::string& word : words) {
-    if (folder_exists(word)) {
+    if (word == kStandardInput) {
+      facts.logs.push_back({.file = {}, .name = "stdin", .rank = -1, .fd = STDIN_FILENO});
+    } else if (folder_exists(word)) {
       OK_OR_RETURN(logs, explain::logs_in_folder(word));
       facts.logs.insert(facts.logs.end(), logs.begin(), logs.end());
     } else if (path_exists(word)) {
@@ -46,7 +58,9 @@ Result<Answer> explain_logs(const std::vector<std::string>& words) {
     }
   }
   Answer answer{.kind = "log",
-                .name = words.size() == 1 ? printable(words[0]) : format("{} logs", facts.logs.size()),
+                .name = words.size() > 1            ? format("{} logs", facts.logs.size())
+                        : words[0] == kStandardInput ? "standard input"
+                                                     : printable(words[0]),
                 .life = {},
                 .note = "",
                 .waiting = {},
@@ -131,6 +145,7 @@ Result<Answer> explain_job(const Target& target, slurm::SlurmCommands& scheduler
 Result<Answer> answer_to(const Options& o) {
   const bool has_several = o.what.size() > 1;
   if (!o.what.empty() && (has_several || is_log(o.what[0]))) return explain_logs(o.what);
+  if (o.what.empty() && o.attempt == 0 && is_log_given()) return explain_logs({std::string(kStandardInput)});
   auto scheduler = make_scheduler();
   const auto target = find_target({.run = o.what.empty() ? "last" : o.what[0], .runs = o.runs});
   if (!target.ok()) return target.error();
@@ -163,12 +178,13 @@ int explain_command(std::span<const std::string> words, Output& out) {
                       "evidence, the cure.");
   arguments.positional_list("RUN|JOBID|LOG", &o.what,
                             "run id, a prefix of one, 'last' [last]; the id of any job of Slurm; or logs of "
-                            "anybody, folders of them too, also .gz and .zst");
+                            "anybody, folders of them too, also .gz and .zst; '-': standard input");
   arguments.option("--runs", &o.runs, "DIR", "folder that holds the runs (the job's record.directory)");
   arguments.option("--attempt", &o.attempt, "N", "of a run: this attempt [the last]");
   arguments.flag("--rules", &o.rules, "lists what is looked for, and does nothing else");
   arguments.example("stoker explain last");
   arguments.example("stoker explain slurm-812345.out");
+  arguments.example("kubectl logs trainer | stoker explain -");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (o.rules) return print_failure_rules(out);
   const auto answer = answer_to(o);

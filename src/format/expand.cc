@@ -18,11 +18,13 @@ struct FreeZstd {
 }  // namespace
 
 struct ExpandingReader::State {
-  const File* file = nullptr;
+  std::string name;
+  NextBytes source;
   Packing packing = Packing::none;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
-  std::vector<std::byte> packed;  // a piece of the file, of which `left` at `at` is still to be expanded
+  bool is_over = false;           // the source
+  std::vector<std::byte> packed;  // a piece of it, of which `left` at `at` is still to be expanded
   std::size_t at = 0;
   std::size_t left = 0;
   std::vector<std::byte> expanded;
@@ -37,14 +39,14 @@ struct ExpandingReader::State {
     left -= count;
   }
   Status refill() {
-    const std::size_t count = std::min<std::uint64_t>(packed.size(), size - offset);
-    RETURN_IF_ERROR(file->read_at(offset, std::span(packed).first(count)));
+    OK_OR_RETURN(count, source(packed));
+    is_over = count < packed.size();
     offset += count;
     at = 0;
     left = count;
     return {};
   }
-  bool is_at_end() const { return left == 0 && offset == size; }
+  bool is_at_end() const { return left == 0 && is_over; }
   std::uint64_t position() const { return offset - left; }
 };
 
@@ -66,15 +68,28 @@ ExpandingReader::~ExpandingReader() = default;
 
 Result<ExpandingReader> ExpandingReader::open(const File& file, Packing packing) {
   OK_OR_RETURN(size, file.size());
+  const NextBytes next =
+      [&file, size, offset = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
+    const std::size_t count = std::min<std::uint64_t>(out.size(), size - offset);
+    RETURN_IF_ERROR(file.read_at(offset, out.first(count)));
+    offset += count;
+    return count;
+  };
+  OK_OR_RETURN(reader, open(file.path().string(), next, packing));
+  reader.state_->size = size;
+  return std::move(reader);
+}
+
+Result<ExpandingReader> ExpandingReader::open(std::string name, NextBytes source, Packing packing) {
   auto state = std::make_unique<State>();
-  state->file = &file;
+  state->name = std::move(name);
+  state->source = std::move(source);
   state->packing = packing;
-  state->size = size;
   state->packed.resize(kPiece);
   if (packing != Packing::none) state->expanded.resize(kPiece);
   if (packing == Packing::zstd) {
     state->zstd.reset(ZSTD_createDStream());
-    if (!state->zstd) return unavailable("{}: no memory to expand it", file.path());
+    if (!state->zstd) return unavailable("{}: no memory to expand it", state->name);
   }
   return ExpandingReader(std::move(state));
 }
@@ -96,24 +111,25 @@ Result<std::span<const std::byte>> ExpandingReader::next_of_zstd() {
   State& s = *state_;
   // Output that filled its buffer may have left more inside, so ask once more even without input.
   for (bool is_full = s.zstd_left != 0 && s.offset > 0; !s.is_at_end() || is_full;) {
-    if (s.left == 0 && s.offset < s.size) RETURN_IF_ERROR(s.refill());
+    if (s.left == 0 && !s.is_over) RETURN_IF_ERROR(s.refill());
+    if (s.is_at_end() && !is_full) break;
     ZSTD_inBuffer input{s.unread().data(), s.left, 0};
     ZSTD_outBuffer output{s.expanded.data(), s.expanded.size(), 0};
     s.zstd_left = ZSTD_decompressStream(s.zstd.get(), &output, &input);
     s.take(input.pos);
     if (ZSTD_isError(s.zstd_left) != 0)
-      return corrupt("{}: byte {}: {}", s.file->path(), s.position(), ZSTD_getErrorName(s.zstd_left));
+      return corrupt("{}: byte {}: {}", s.name, s.position(), ZSTD_getErrorName(s.zstd_left));
     if (output.pos > 0) return std::span<const std::byte>(s.expanded).first(output.pos);
     is_full = false;
   }
-  if (s.zstd_left != 0) return corrupt("{}: ends inside a zstd frame", s.file->path());
+  if (s.zstd_left != 0) return corrupt("{}: ends inside a zstd frame", s.name);
   return std::span<const std::byte>();
 }
 
 Result<std::span<const std::byte>> ExpandingReader::next_of_gzip() {
   State& s = *state_;
   for (bool may_hold_more = s.is_inside; !s.is_at_end() || may_hold_more;) {
-    if (s.left == 0 && s.offset < s.size) RETURN_IF_ERROR(s.refill());
+    if (s.left == 0 && !s.is_over) RETURN_IF_ERROR(s.refill());
     if (!s.is_inside) {
       // Members one after another, as pigz and bgzip write them; zeros may pad the end.
       while (s.position() > 0 && s.left > 0 && s.unread().front() == std::byte{0}) s.take(1);
@@ -129,13 +145,13 @@ Result<std::span<const std::byte>> ExpandingReader::next_of_gzip() {
     const int code = isal_inflate(&s.gzip);
     s.take(s.left - s.gzip.avail_in);
     if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT)
-      return corrupt("{}: byte {}: damaged gzip data", s.file->path(), s.position());
+      return corrupt("{}: byte {}: damaged gzip data", s.name, s.position());
     if (s.gzip.block_state == ISAL_BLOCK_FINISH) s.is_inside = false;
     const std::size_t got = s.expanded.size() - s.gzip.avail_out;
     if (got > 0) return std::span<const std::byte>(s.expanded).first(got);
     may_hold_more = false;
   }
-  if (s.is_inside || s.size == 0) return corrupt("{}: ends inside gzip data", s.file->path());
+  if (s.is_inside || s.offset == 0) return corrupt("{}: ends inside gzip data", s.name);
   return std::span<const std::byte>();
 }
 

@@ -81,7 +81,8 @@ void note(Diagnosis& diagnosis, const std::string& name, const std::string& what
 void hear_logs(const FailureFacts& facts, std::vector<Heard>& heard, Diagnosis& diagnosis) {
   for (const FailedLog& log : facts.logs) {
     Scan scan;
-    const auto read = visit_log(log.file, [&](std::string_view block) { scan.take(block); });
+    const BlockSink sink = [&](std::string_view block) { scan.take(block); };
+    const auto read = log.fd >= 0 ? visit_log(log.fd, log.name, sink) : visit_log(log.file, sink);
     if (!read.ok()) {
       diagnosis.missing.emplace_back(read.error().message());
       continue;

@@ -19,6 +19,7 @@ struct FailedLog {
   Path file;
   std::string name;  ///< how people know it: "rank-0003.log"
   int rank = -1;     ///< whose it is; -1: its lines may tell
+  int fd = -1;       ///< 0 and up: an open descriptor that is read in place of the file
 };
 
 /// A fact in words, from the run's records or from the scheduler: rules match it like a line of a log.

@@ -1,6 +1,7 @@
 #include "explain/failure/log_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <sys/stat.h>
@@ -108,20 +109,33 @@ void read_plain(const File& file, std::uint64_t size, Blocks& blocks, LogReading
     reading.notes.push_back(format("has holes without data ({}), passed over", rounded(ByteCount{hole})));
 }
 
-Status read_packed(const File& file, formats::Packing packing, Blocks& blocks, LogReading& reading) {
-  OK_OR_RETURN(reader, formats::ExpandingReader::open(file, packing));
+void read_expanded(formats::ExpandingReader& reader, const std::string& name, Blocks& blocks,
+                   LogReading& reading) {
   for (;;) {
     const auto piece = reader.next();
     if (!piece.ok()) {
       std::string_view why = piece.error().message();
-      const std::string prefix = file.path().string() + ": ";
+      const std::string prefix = name + ": ";
       if (why.starts_with(prefix)) why.remove_prefix(prefix.size());
       reading.notes.push_back(format("{}: read as far as it goes", why));
-      return {};
+      return;
     }
-    if (piece->empty()) return {};
+    if (piece->empty()) return;
     blocks.add(text_of(*piece));
   }
+}
+
+// A pipe gives what is in it.
+Result<std::size_t> read_fully(int fd, const std::string& name, std::span<std::byte> out) {
+  std::size_t got = 0;
+  while (got < out.size()) {
+    const ssize_t count = ::read(fd, out.data() + got, out.size() - got);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return posix_error(name, errno);
+    if (count == 0) break;
+    got += static_cast<std::size_t>(count);
+  }
+  return got;
 }
 
 }  // namespace
@@ -141,8 +155,29 @@ Result<LogReading> visit_log(const Path& path, const BlockSink& sink) {
   if (packing == formats::Packing::none) {
     read_plain(file, size, blocks, reading);
   } else {
-    RETURN_IF_ERROR(read_packed(file, packing, blocks, reading));
+    OK_OR_RETURN(reader, formats::ExpandingReader::open(file, packing));
+    read_expanded(reader, path.string(), blocks, reading);
   }
+  blocks.finish();
+  return reading;
+}
+
+Result<LogReading> visit_log(int fd, const std::string& name, const BlockSink& sink) {
+  std::array<std::byte, 4> beginning{};
+  OK_OR_RETURN(count, read_fully(fd, name, beginning));
+  std::span<const std::byte> first = std::span(beginning).first(count);
+  const formats::Packing packing = formats::packing_of(first);
+  const formats::NextBytes next = [&](std::span<std::byte> out) -> Result<std::size_t> {
+    const std::size_t known = first.size();
+    std::copy(first.begin(), first.end(), out.begin());
+    first = {};
+    OK_OR_RETURN(more, read_fully(fd, name, out.subspan(known)));
+    return known + more;
+  };
+  OK_OR_RETURN(reader, formats::ExpandingReader::open(name, next, packing));
+  LogReading reading;
+  Blocks blocks(sink, reading);
+  read_expanded(reader, name, blocks, reading);
   blocks.finish();
   return reading;
 }

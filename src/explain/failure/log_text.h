@@ -26,4 +26,7 @@ using BlockSink = std::function<void(std::string_view block)>;
 /// what is no regular file.
 Result<LogReading> visit_log(const Path& file, const BlockSink& sink);
 
+/// The same of what comes through an open descriptor, up to its end, a pipe too; `name` is how notes call it.
+Result<LogReading> visit_log(int fd, const std::string& name, const BlockSink& sink);
+
 }  // namespace stoker::explain

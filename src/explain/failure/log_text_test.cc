@@ -1,6 +1,7 @@
 #include "explain/failure/log_text.h"
 
 #include <fcntl.h>
+#include <thread>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -36,6 +37,30 @@ Read read(const Path& file) {
   return all;
 }
 
+// As it comes through a pipe, in small pieces.
+Read read_piped(const Path& file) {
+  int ends[2];
+  CHECK(::pipe(ends) == 0);
+  const std::string content = *read_file(file);
+  std::thread writer([&] {
+    std::size_t at = 0;
+    while (at < content.size()) {
+      const ssize_t count =
+          ::write(ends[1], content.data() + at, std::min<std::size_t>(1000, content.size() - at));
+      CHECK(count > 0);
+      at += static_cast<std::size_t>(count);
+    }
+    ::close(ends[1]);
+  });
+  Read all;
+  const auto reading = visit_log(ends[0], "stdin", [&](std::string_view block) { all.text += block; });
+  writer.join();
+  ::close(ends[0]);
+  CHECK(reading.ok());
+  all.notes = reading->notes;
+  return all;
+}
+
 Diagnosis explain(const Path& file) {
   return explain_failure({.logs = {{file, "log", -1}}, .words = {}, .first_rank = {}});
 }
@@ -55,6 +80,25 @@ TEST(LogText, packed_logs_are_read_like_plain_ones) {
   EXPECT_EQ(diagnosis.rule, "disk-full");
   EXPECT_EQ(diagnosis.evidence.at(0).where, "log:300001");
   EXPECT_EQ(explain(box / "log").evidence.at(0).where, "log:300001");
+}
+
+TEST(LogText, what_comes_through_a_pipe_is_read_like_a_file_packed_or_not) {
+  TempDirectory box;
+  std::string text;
+  // Packed and plain more than a piece, and one of just that length.
+  for (int i = 0; text.size() < 3'000'000; ++i) text += format("{:016x}\n", i * 0x9E3779B97F4A7C15ULL);
+  ASSERT_TRUE(write_file(box / "log", text).ok());
+  ASSERT_TRUE(write_file(box / "piece", text.substr(0, (1u << 20) + 4)).ok());
+  ASSERT_TRUE(write_file(box / "empty", "").ok());
+  shell(format("cd {} && gzip -k log && zstd -q log && head -c 100000 log.gz > cut.gz", box.path()));
+  for (const char* name : {"log", "log.gz", "log.zst", "piece", "empty"}) {
+    const Read piped = read_piped(box / name);
+    EXPECT_EQ(piped.text, read(box / name).text) << name;
+    EXPECT_THAT(piped.notes, IsEmpty()) << name;
+  }
+  const Read cut = read_piped(box / "cut.gz");
+  EXPECT_EQ(cut.text, read(box / "cut.gz").text);
+  EXPECT_THAT(cut.notes, ElementsAre("ends inside gzip data: read as far as it goes"));
 }
 
 TEST(LogText, a_packed_log_that_is_cut_off_is_read_as_far_as_it_goes) {
