@@ -98,13 +98,16 @@ Result<Answer> explain_run(const record::RunFolder& run, const Options& o, slurm
   if (life.life == launch::Life::created) return answer;
   if (life.life == launch::Life::queued && o.attempt == 0) {
     answer.waiting = ask_why_it_waits(life.scheduler_job, scheduler);
-    return answer;
+    if (life.records.last_started == 0) return answer;
   }
   OK_OR_RETURN(attempt, find_attempt(run, o.attempt));
   FailureFacts facts = explain::facts_of_run(run, attempt, life.records, now());
   if (attempt.number() == life.records.attempts || o.attempt == 0)
     tell_state(life.life, life.note, "records", facts);
   answer.diagnosis = explain_failure(facts);
+  // Of one that waits to go on, why its last attempt ended, where that is known.
+  const bool waits = life.life == launch::Life::queued && o.attempt == 0;
+  if (waits && answer.diagnosis->certainty == explain::Certainty::unknown) answer.diagnosis.reset();
   return answer;
 }
 

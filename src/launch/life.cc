@@ -68,12 +68,16 @@ bool seems_ended_from_outside(const record::RunState& records) {
           records.reason.find("the node or its link is gone") != std::string::npos);
 }
 
-// The last attempt is over, and by its records another one may come after it by itself.
-bool may_go_on(const record::RunState& records) {
+// The last attempt is over, and by its records another one may come after it by itself. What Slurm ended for
+// good is not started again by it.
+bool may_go_on(const OwnWord& own) {
+  const record::RunState& records = own.records;
   const bool is_over =
       records.state == State::stopped || records.state == State::failed || records.state == State::lost;
-  const bool has_more =
-      records.link < records.links || records.may_restart || seems_ended_from_outside(records);
+  const bool is_ended_for_good = own.ending == JobState::timeout || own.ending == JobState::cancelled ||
+                                 own.ending == JobState::out_of_memory;
+  const bool has_more = records.link < records.links || records.may_restart ||
+                        (!is_ended_for_good && seems_ended_from_outside(records));
   return is_over && has_more && !records.has_no_next && !records.is_cancelled;
 }
 
@@ -281,7 +285,7 @@ OwnWord own_word(const record::RunFolder& run, double now) {
 bool wants_scheduler(const OwnWord& own) {
   if (own.records.scheduler_job.empty() && !own.records.is_submitting) return false;
   if (own.array) return !own.array->has_ended();
-  if (may_go_on(own.records)) return true;
+  if (may_go_on(own)) return true;
   if (has_own_ending(own)) return false;
   return own.ending != JobState::cancelled && own.ending != JobState::timeout &&
          own.ending != JobState::out_of_memory;
@@ -346,7 +350,7 @@ RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
       break;
     case SchedulerWord::Kind::known:
       judge_known(own, word.job, now, run);
-      if (may_go_on(records)) judge_next_attempt(own, word.job, now, run);
+      if (may_go_on(own)) judge_next_attempt(own, word.job, now, run);
       break;
   }
   // All links of a chain are one job to those who end it or look it up.

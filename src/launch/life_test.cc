@@ -48,6 +48,18 @@ TEST(Life, what_the_run_says_of_its_own_end_counts_before_the_scheduler) {
     EXPECT_FALSE(wants_scheduler(word));
 }
 
+TEST(Life, ranks_that_slurm_ended_with_their_job_for_good_are_not_started_again) {
+  OwnWord word = own(State::failed, 143);
+  EXPECT_EQ(life(word, says(JobState::completing)), Life::queued);  // it may have been preempted
+  word.ending = JobState::timeout;
+  EXPECT_EQ(life(word, says(JobState::completing)), Life::timeout);
+  EXPECT_FALSE(wants_scheduler(word));
+  word.ending = JobState::cancelled;
+  EXPECT_EQ(life(word, says(JobState::completing)), Life::cancelled);
+  word.records.may_restart = true;
+  EXPECT_EQ(life(word, says(JobState::completing)), Life::queued);
+}
+
 TEST(Life, a_lost_rank_is_no_ending_while_slurm_has_the_job) {
   OwnWord word = own(State::failed, 137);
   word.records.is_loss = true;

@@ -142,3 +142,41 @@ def test_an_interface_that_is_not_there_is_named(runs: Runs):
     runs.submit()
     runs.wait(code=None)
     assert explain_run(runs)["rule"] == "gloo-no-interface"
+
+
+def test_a_run_whose_time_limit_slurm_set_to_now_ran_out_of_time(runs: Runs):
+    runs.job("exec sleep 300", "nodes: 1")
+    job = runs.submit()
+    wait_until(lambda: runs.processes("sleep"), "the rank sleeps")
+    fault(runs.lab, "expire", job)
+    runs.wait(code=124)
+    found = explain_run(runs)
+    assert (found["rule"], found["certainty"]) == ("time-limit", "known"), found
+    told = explain(runs.lab, job)["diagnosis"]  # seen from a folder without runs: a job like any other
+    assert (told["rule"], told["certainty"]) == ("time-limit", "known"), told
+
+
+def test_a_run_that_was_over_its_own_time_says_so(runs: Runs):
+    runs.job("exec sleep 300", "nodes: 1, time: 3s", "timeouts: {grace: 1s}\n")
+    job = runs.submit()
+    runs.wait(code=124)
+    for found in (explain_run(runs), explain(runs.lab, job, cwd=runs.folder)["diagnosis"]):
+        assert found["certainty"] == "known", found
+        assert found["cause"] == "its time was over: 3s (resources.time)", found
+
+
+def test_a_job_of_ones_own_that_ran_out_of_time_is_explained_by_its_id(lab: Lab):
+    job = lab.submit("echo begun; srun --overlap sleep 300", "--nodelist=n1")
+    wait_until(lambda: f"{job}.0" in lab.run("squeue", "--steps", "--noheader", "--format=%i").out, "its step runs")
+    fault(lab, "expire", job)
+    lab.stoker("wait", job, code=124)
+    found = explain(lab, job)["diagnosis"]
+    assert (found["rule"], found["certainty"]) == ("time-limit", "known"), found
+
+
+def test_a_step_that_came_after_the_end_of_its_job_is_not_blamed(lab: Lab):
+    job = lab.submit("sleep 2; srun --overlap true", "--nodelist=n1")
+    lab.wait_for(job, "RUNNING")
+    fault(lab, "expire", job)
+    lab.stoker("wait", job, code=1)
+    assert explain(lab, job)["diagnosis"]["rule"] == "job-already-ending"
