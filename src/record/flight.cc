@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <map>
@@ -251,7 +252,59 @@ std::vector<std::string> differences(std::span<const Flight> flights) {
     lines.push_back(format("rank {} (pid {} on {}) waits for other hosts in {}, to which all ranks have come",
                            flight.rank, flight.pid, flight.host, flight.entries.back().describe()));
   }
+  const bool is_under_way = std::any_of(flights.begin(), flights.end(), [](const Flight& flight) {
+    return flight.entries.back().outcome != CollectiveOutcome::done;
+  });
+  if (lines.empty() && is_under_way && flights.size() > 1)
+    lines.push_back(
+        format("all {} ranks have come to {}, and it did not end", flights.size(), latest->describe()));
   return lines;
+}
+
+std::string longest_wait(std::span<const Flight> flights, double least) {
+  struct Meeting {
+    const Flight* first = nullptr;
+    const Flight* last = nullptr;
+    const FlightEntry* of_first = nullptr;
+    const FlightEntry* of_last = nullptr;
+    std::size_t ranks = 0;
+    double shortest = 0;  // of the ranks' times in it
+    double wait() const { return of_last->begun_unix_s - of_first->begun_unix_s; }
+  };
+  std::map<std::uint64_t, Meeting> meetings;
+  for (const Flight& flight : flights) {
+    for (const FlightEntry& entry : flight.entries) {
+      Meeting& meeting = meetings[entry.number];
+      meeting.shortest = meeting.ranks == 0 ? entry.seconds : std::min(meeting.shortest, entry.seconds);
+      ++meeting.ranks;
+      if (meeting.first == nullptr || entry.begun_unix_s < meeting.of_first->begun_unix_s) {
+        meeting.first = &flight;
+        meeting.of_first = &entry;
+      }
+      if (meeting.last == nullptr || entry.begun_unix_s > meeting.of_last->begun_unix_s) {
+        meeting.last = &flight;
+        meeting.of_last = &entry;
+      }
+    }
+  }
+  const auto text = [](double seconds) {
+    return rounded_duration(std::chrono::duration_cast<Duration>(Seconds(seconds)));
+  };
+  const Meeting* latest = nullptr;
+  const Meeting* longest = nullptr;
+  for (const auto& [number, meeting] : meetings) {
+    if (meeting.wait() >= least && (latest == nullptr || meeting.wait() > latest->wait())) latest = &meeting;
+    const bool is_long = meeting.ranks == flights.size() && meeting.shortest >= least;
+    if (is_long && (longest == nullptr || meeting.shortest > longest->shortest)) longest = &meeting;
+  }
+  // A rank that stood still in the middle of one kept the others there, and is late to nothing.
+  if (longest != nullptr && (latest == nullptr || latest->wait() < longest->shortest)) {
+    return format("all {} ranks were in {} for {}", longest->ranks, longest->of_last->describe(),
+                  text(longest->shortest));
+  }
+  if (latest == nullptr) return "";
+  return format("rank {} (pid {} on {}) came to {} {} after rank {}", latest->last->rank, latest->last->pid,
+                latest->last->host, latest->of_last->describe(), text(latest->wait()), latest->first->rank);
 }
 
 }  // namespace stoker::record

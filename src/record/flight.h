@@ -92,7 +92,12 @@ Result<Flight> parse_flight(std::string_view name, std::span<const std::byte> by
 /// Why ranks that wait for each other do: for each rank whose latest collectives are not those of the others,
 /// a line such as "rank 1 (pid 42 on node3) has not come to all-reduce 118 of float32 [272474]: its last was
 /// broadcast 117 of uint8 [6016], done". When all came to the same one, the ranks that wait for other hosts
-/// in it. Empty when there are none.
+/// in it, or that it did not end. Empty when it did.
 std::vector<std::string> differences(std::span<const Flight> flights);
+
+/// The collective that ranks waited longest for another one in, as after a hang that passed: "rank 2 (pid 42
+/// on n2) came to all-reduce 15 of float32 [272474] 7.1 s after rank 0", or "all 3 ranks were in all-reduce
+/// 15 of float32 [272474] for 7.1 s". "" when nobody waited for `least` seconds.
+std::string longest_wait(std::span<const Flight> flights, double least);
 
 }  // namespace stoker::record

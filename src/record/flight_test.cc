@@ -156,7 +156,8 @@ Flight flight_of(int rank, std::vector<Collective> collectives) {
 TEST(Flight, names_the_rank_that_is_behind_and_the_one_that_does_something_else) {
   const Flight first = flight_of(0, {kCopy, kSum});
   EXPECT_THAT(differences({}), IsEmpty());
-  EXPECT_THAT(differences(std::vector{first, flight_of(1, {kCopy, kSum})}), IsEmpty());
+  EXPECT_THAT(differences(std::vector{first, flight_of(1, {kCopy, kSum})}),
+              ElementsAre("all 2 ranks have come to all-reduce 2 of float32 [272474], and it did not end"));
   EXPECT_THAT(
       differences(std::vector{first, flight_of(1, {kCopy}), flight_of(2, {})}),
       ElementsAre(
@@ -166,6 +167,25 @@ TEST(Flight, names_the_rank_that_is_behind_and_the_one_that_does_something_else)
   EXPECT_THAT(differences(std::vector{first, flight_of(1, {kCopy, kCopy})}),
               ElementsAre("rank 1 (pid 41 on node3) is in broadcast 2 of uint8 [6016] from rank 0, others in "
                           "all-reduce 2 of float32 [272474]"));
+}
+
+TEST(Flight, names_the_collective_in_which_ranks_waited_longest_for_another) {
+  const auto flight = [](int rank, std::vector<double> begun) {
+    Flight made{.rank = rank, .pid = 40 + rank, .host = "n1", .entries = {}};
+    for (std::size_t i = 0; i < begun.size(); ++i)
+      made.entries.push_back({.number = 7 + i, .collective = kSum, .begun_unix_s = begun[i]});
+    return made;
+  };
+  const std::vector<Flight> flights = {flight(0, {10, 20, 30}), flight(1, {10.5, 27.1, 30}),
+                                       flight(2, {10, 20.5})};
+  EXPECT_EQ(longest_wait(flights, 1),
+            "rank 1 (pid 41 on n1) came to all-reduce 8 of float32 [272474] 7.1 s after rank 0");
+  EXPECT_EQ(longest_wait(flights, 10), "");
+  std::vector<Flight> inside = {flight(0, {10, 20}), flight(1, {10, 21.5})};
+  inside[0].entries[1].seconds = 9;
+  inside[1].entries[1].seconds = 7.6;
+  EXPECT_EQ(longest_wait(inside, 1), "all 2 ranks were in all-reduce 8 of float32 [272474] for 7.6 s");
+  EXPECT_EQ(longest_wait({}, 0), "");
 }
 
 }  // namespace
