@@ -35,7 +35,8 @@ bool is_log(const std::string& word) {
 
 double now() { return unix_seconds(RealClock().wall()); }
 
-// `stoker explain < log`. A pipe may be whatever a shell or a service was started with: it wants the word `-`.
+// `stoker explain < log`. A pipe may be whatever a shell or a service was started with: it wants the word
+// `-`.
 bool is_log_given() {
   struct stat facts{};
   return ::fstat(STDIN_FILENO, &facts) == 0 && S_ISREG(facts.st_mode);
@@ -58,7 +59,7 @@ Result<Answer> explain_logs(const std::vector<std::string>& words) {
     }
   }
   Answer answer{.kind = "log",
-                .name = words.size() > 1            ? format("{} logs", facts.logs.size())
+                .name = words.size() > 1             ? format("{} logs", facts.logs.size())
                         : words[0] == kStandardInput ? "standard input"
                                                      : printable(words[0]),
                 .life = {},
@@ -137,6 +138,7 @@ Result<Answer> explain_job(const Target& target, slurm::SlurmCommands& scheduler
   if (!job.facts.log.empty() && path_exists(job.facts.log))
     facts.logs.push_back({.file = job.facts.log, .name = job.facts.log.filename().string(), .rank = -1});
   tell_state(job.life, job.note, "Slurm", facts);
+  for (const observe::Doubt& doubt : job.doubts) facts.also.push_back(explain::finding_of(doubt));
   answer.diagnosis = explain_failure(facts);
   if (facts.logs.empty())
     answer.diagnosis->notes.push_back(

@@ -262,3 +262,10 @@ def test_a_frozen_rank_among_three_is_named_by_the_run(stoker, dataset):
         rf"rank 2 \(\S+\) was stopped by a signal \(state T\) for [\d.]+ s {place} \(timeouts\.stopped\)", ended
     )
     assert others.startswith("  ranks 0, 1 stopped; ")
+    found = json.loads(stoker("explain", "last", "--json", code=0).out)["diagnosis"]
+    assert (found["rule"], found["rank"], found["certainty"]) == ("rank-stopped", 2, "known")
+    missing = [each["text"] for each in found["evidence"] if each["where"] == "flight recorder"]
+    # Before they are asked to stop it goes on, and they meet: what is left is how long the others had waited.
+    collective = r"[a-z-]+ \d+ of \w+ \[[\d, ]+\](?: from rank \d)?"
+    late = rf"rank 2 \(pid \d+ on \S+\) came to {collective} \d\.\d+ s after rank [01]"
+    assert re.fullmatch(rf"{late}|all 3 ranks were in {collective} for \d\.\d+ s", missing[0])

@@ -51,7 +51,11 @@ bool is_well(const Answer& answer) {
 void print_diagnosis(const Answer& answer, const Diagnosis& diagnosis, Output& out) {
   if (diagnosis.certainty == Certainty::unknown) {
     if (is_well(answer)) {
-      row(out, "cause", "none: no line of its logs tells of a failure");
+      const bool has_doubt = std::any_of(diagnosis.also.begin(), diagnosis.also.end(),
+                                         [](const Finding& finding) { return finding.level == Level::job; });
+      row(out, "cause",
+          has_doubt ? "not known: it ended well, but not all of it did"
+                    : "none: no line of its logs tells of a failure");
     } else {
       row(out, "cause",
           diagnosis.evidence.empty() ? "not known: there is no line to go by"
@@ -68,7 +72,10 @@ void print_diagnosis(const Answer& answer, const Diagnosis& diagnosis, Output& o
     row(out, "confirm", diagnosis.confirm);
   }
   for (const Finding& finding : diagnosis.also) {
-    row(out, "slow", format("{} ({})", finding.what, finding.evidence.at(0).where));
+    const std::string_view label = finding.level == Level::job    ? "but"
+                                   : finding.level == Level::time ? "slow"
+                                                                  : "hint";
+    row(out, label, format("{} ({})", finding.what, finding.evidence.at(0).where));
     if (!finding.cure.empty()) row(out, "", "try: " + finding.cure);
   }
   for (const std::string& note : diagnosis.notes) row(out, "note", note);

@@ -96,7 +96,9 @@ void hear_logs(const FailureFacts& facts, std::vector<Heard>& heard, Diagnosis& 
 }
 
 // What only came of it: "2 ranks: the connection to another rank broke (rank-0000.log:12)".
-std::string followed_text(const std::vector<Suspect>& followed) {
+std::string followed_text(std::vector<Suspect> followed) {
+  // What the flight recorder tells is evidence.
+  std::erase_if(followed, [](const Suspect& each) { return each.heard->name == kFlightRecorder; });
   if (followed.empty()) return "";
   const FailureRule* rule = followed.front().hit->rule;
   std::set<int> ranks;
@@ -132,6 +134,17 @@ void tell_cause(const Choice& choice, Diagnosis& diagnosis) {
   diagnosis.followed = followed_text(choice.followed);
 }
 
+// Which rank did not come to which collective, where something else was told as the cause.
+void tell_collectives(const std::vector<Heard>& heard, const Hit* cause, Diagnosis& diagnosis) {
+  for (const Heard& each : heard) {
+    if (!each.is_told || each.name != kFlightRecorder) continue;
+    for (const Hit& hit : each.scanned.hits) {
+      if (&hit != cause && diagnosis.evidence.size() < kMostEvidence)
+        diagnosis.evidence.push_back(evidence_of({&each, &hit}));
+    }
+  }
+}
+
 // The most telling lines of all logs: of the first rank's before the others'.
 void tell_lines(const std::vector<Heard>& heard, std::optional<int> first_rank, Diagnosis& diagnosis) {
   std::vector<const Heard*> order;
@@ -150,9 +163,10 @@ void tell_lines(const std::vector<Heard>& heard, std::optional<int> first_rank, 
 
 void tell_slow(const std::vector<Heard>& heard, Diagnosis& diagnosis) {
   std::set<std::string_view> told;
+  const std::size_t most = diagnosis.also.size() + kMostAlso;
   for (const Heard& each : heard) {
     for (const Hit& hit : each.scanned.hits) {
-      if (hit.rule->weight != Weight::slow || diagnosis.also.size() == kMostAlso) continue;
+      if (hit.rule->weight != Weight::slow || diagnosis.also.size() == most) continue;
       if (!told.insert(hit.rule->name).second) continue;
       diagnosis.also.push_back({.rule = std::string(hit.rule->name),
                                 .level = Level::time,
@@ -185,8 +199,14 @@ Diagnosis explain_failure(const FailureFacts& facts) {
   const Choice choice = choose(heard, facts.first_rank);
   if (choice.cause) {
     tell_cause(choice, diagnosis);
+    tell_collectives(heard, choice.cause->hit, diagnosis);
   } else {
     tell_lines(heard, facts.first_rank, diagnosis);
+  }
+  for (const Finding& each : facts.also) {
+    const bool is_told = std::any_of(diagnosis.evidence.begin(), diagnosis.evidence.end(),
+                                     [&](const Evidence& e) { return e.where == each.evidence.at(0).where; });
+    if (!is_told || diagnosis.certainty == Certainty::unknown) diagnosis.also.push_back(each);
   }
   tell_slow(heard, diagnosis);
   return diagnosis;

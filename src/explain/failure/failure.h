@@ -22,9 +22,12 @@ struct FailedLog {
   int fd = -1;       ///< 0 and up: an open descriptor that is read in place of the file
 };
 
+/// Where words about a run's last collectives come from.
+inline constexpr std::string_view kFlightRecorder = "flight recorder";
+
 /// A fact in words, from the run's records or from the scheduler: rules match it like a line of a log.
 struct FailureWord {
-  std::string where;  ///< "records", "Slurm"
+  std::string where;  ///< "records", "Slurm", kFlightRecorder
   std::string text;
   int rank = -1;
 };
@@ -34,6 +37,7 @@ struct FailureFacts {
   std::vector<FailedLog> logs;
   std::vector<FailureWord> words;
   std::optional<int> first_rank;  ///< that failed first, where the records tell
+  std::vector<Finding> also;      ///< what is known of it beside a failure; each with evidence
 };
 
 /// How sure a diagnosis is.

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "explain/use/use.h"
 #include "observe/log_reader.h"
 #include "record/beacon.h"
 #include "record/flight.h"
@@ -20,6 +21,7 @@ constexpr int kDeepest = 2;
 constexpr std::size_t kMostNodes = 4096;
 // Ranks that wait for each other for less may just be slow.
 constexpr double kSilence = 60;
+constexpr double kLongWait = 1;
 
 bool looks_like_log(std::string_view name) {
   for (const std::string_view packed : {".gz", ".zst"}) {
@@ -46,14 +48,41 @@ double silence_of(const record::Attempt& attempt, const std::vector<int>& ranks,
   return latest > 0 ? now - latest : 0;
 }
 
-void tell_collectives(const record::Attempt& attempt, const std::vector<int>& ranks, FailureFacts& facts) {
+// Where the ranks' collectives stand; only ranks that record them have some.
+std::vector<record::Flight> read_flights(const record::Attempt& attempt, const std::vector<int>& ranks) {
   std::vector<record::Flight> flights;
   for (const int rank : ranks) {
     auto flight = record::read_flight(attempt.flight(rank));
     if (flight.ok()) flights.push_back(*std::move(flight));
   }
-  for (const std::string& line : record::differences(flights))
-    facts.words.push_back({"flight recorder", line, -1});
+  return flights;
+}
+
+// Whether a rank was in one collective for so long when it ended, or is, that the others are what it waits
+// for.
+bool hung_at(const std::vector<record::Flight>& flights, double end) {
+  return std::any_of(flights.begin(), flights.end(), [&](const record::Flight& flight) {
+    if (flight.entries.empty()) return false;
+    const record::FlightEntry& last = flight.entries.back();
+    const bool is_over =
+        last.outcome == record::CollectiveOutcome::done || last.outcome == record::CollectiveOutcome::failed;
+    const double waited = is_over ? last.seconds : end - last.begun_unix_s;
+    return waited > kSilence && end - last.begun_unix_s - waited < kSilence;
+  });
+}
+
+void tell_collectives(const std::vector<record::Flight>& flights, FailureFacts& facts) {
+  static const RE2 kMissing(
+      R"(^rank (\d+) \(pid \d+ on .*\) (?:has not come to|has begun none|is in|came to) )");
+  std::vector<std::string> lines = record::differences(flights);
+  // Ranks that were thawed, and asked to stop, went on together: what is left is how long they had waited.
+  if (lines.empty()) lines = {record::longest_wait(flights, kLongWait)};
+  std::erase(lines, "");
+  for (const std::string& line : lines) {
+    int rank = -1;
+    (void)RE2::PartialMatch(line, kMissing, &rank);
+    facts.words.push_back({std::string(kFlightRecorder), line, rank});
+  }
 }
 
 Status collect(const Path& folder, int depth, std::vector<FailedLog>& logs, const std::string& prefix) {
@@ -96,15 +125,30 @@ FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& a
        ++node)
     add_log(attempt.torchrun_log(static_cast<int>(node)), -1, facts);
   add_log(attempt.batch_log(), -1, facts);
+  facts.also = findings_of_use(attempt);
   const auto last = run.last_attempt();
   if (!last.ok() || last->number() != attempt.number()) return facts;
+  if (records.state == record::State::done) {
+    for (const observe::Doubt& doubt : observe::doubts_of(attempt)) facts.also.push_back(finding_of(doubt));
+  }
   facts.first_rank = records.first_rank;
   if (!records.reason.empty())
     facts.words.push_back({"records", records.reason, records.first_rank.value_or(-1)});
   const bool waited = records.reason.find("timeouts.") != std::string::npos;
   const bool waits = records.state == record::State::running && silence_of(attempt, ranks, now) > kSilence;
-  if (waited || waits) tell_collectives(attempt, ranks, facts);
+  if (records.state == record::State::done) return facts;
+  const std::vector<record::Flight> flights = read_flights(attempt, ranks);
+  if (waited || waits || hung_at(flights, records.ended > 0 ? records.ended : now))
+    tell_collectives(flights, facts);
   return facts;
+}
+
+Finding finding_of(const observe::Doubt& doubt) {
+  return {.rule = "failed-line",
+          .level = Level::job,
+          .what = "it ended well, but a line tells of a failure: " + doubt.text,
+          .evidence = {{format("{}:{}", printable(doubt.file.filename().string()), doubt.line), doubt.text}},
+          .cure = "set -e -o pipefail at the beginning of the script, so that a failure ends it"};
 }
 
 Result<std::vector<FailedLog>> logs_in_folder(const Path& folder) {

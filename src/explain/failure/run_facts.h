@@ -1,9 +1,10 @@
 // What a run's own folder tells of its failure: the logs of its ranks, torchruns and batch script, the reason
-// in its records, and where its collectives stand when ranks wait for each other. Used by `stoker explain`.
-// Thread-safe: no state.
+// in its records, where its collectives stand when ranks wait for each other, and how it used its machine.
+// Used by `stoker explain`. Thread-safe: no state.
 #pragma once
 
 #include "explain/failure/failure.h"
+#include "observe/doubts.h"
 #include "record/run_folder.h"
 #include "record/state.h"
 
@@ -13,6 +14,9 @@ namespace stoker::explain {
 /// Unix seconds.
 FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& attempt,
                           const record::RunState& records, double now);
+
+/// A line that tells of a failure in what ended well.
+Finding finding_of(const observe::Doubt& doubt);
 
 /// The files of a folder that look like logs, packed ones too, in the order of their names; names hold the
 /// rank where they are Stoker's or torchrun's ("rank-0003.log", "3/stderr.log"). At most 4096, two folders

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
+#include "base/time.h"
+#include "record/flight.h"
 
 namespace stoker::explain {
 namespace {
@@ -59,6 +61,76 @@ TEST(RunFacts, a_run_gives_its_logs_and_the_reason_of_its_records) {
   EXPECT_EQ(diagnosis.rule, "rank-out-of-memory");
   EXPECT_EQ(diagnosis.rank, 1);
   EXPECT_THAT(diagnosis.evidence.at(0).text, HasSubstr("killed by signal 9"));
+}
+
+record::FlightRecorder recorder(const record::Attempt& attempt, int rank, int done) {
+  auto flight = record::FlightRecorder::create(attempt.flight(rank), rank, "n" + std::to_string(rank));
+  CHECK(flight.ok());
+  for (int i = 0; i < done; ++i)
+    flight->end(flight->begin({"all-reduce", "float32", 40, {10}}), record::CollectiveOutcome::done);
+  return std::move(*flight);
+}
+
+// Three ranks in one attempt, of which rank 2 has done one collective less and the others wait in the next.
+struct Waiting {
+  explicit Waiting(const Path& folder)
+      : run(*record::RunFolder::create(folder, {.name = "x"}, "name: x\n")),
+        attempt(*run.start_attempt("name: x\n")) {
+    for (const int rank : {0, 1, 2}) {
+      CHECK(write_file(attempt.log(rank), "fine\n").ok());
+      auto flight = recorder(attempt, rank, rank == 2 ? 116 : 117);
+      if (rank != 2) flight.begin({"all-reduce", "float32", 1089896, {272474}});
+    }
+  }
+  record::RunFolder run;
+  record::Attempt attempt;
+};
+
+TEST(RunFacts, a_rank_that_did_not_come_to_a_collective_is_named_with_it) {
+  TempDirectory box;
+  Waiting waiting(box.path());
+  record::RunState records;
+  records.state = record::State::failed;
+  records.first_rank = 0;
+  records.reason =
+      "rank 0 (n0) made no progress for 60.0 s at epoch 1 step 7, phase communication (timeouts.stall)";
+  const Diagnosis diagnosis = explain_failure(facts_of_run(waiting.run, waiting.attempt, records, 0));
+  EXPECT_EQ(diagnosis.rule, "rank-behind");
+  EXPECT_EQ(diagnosis.rank, 2);
+  EXPECT_EQ(
+      diagnosis.cause,
+      "on n2 it never came to all-reduce 118 of float32 [272474], for which the others wait: its last was "
+      "all-reduce 116 of float32 [10], done");
+}
+
+TEST(RunFacts, a_stopped_rank_is_the_cause_and_its_collective_the_evidence) {
+  TempDirectory box;
+  Waiting waiting(box.path());
+  record::RunState records;
+  records.state = record::State::failed;
+  records.first_rank = 2;
+  records.reason =
+      "rank 2 (n2) was stopped by a signal (state T) for 60 s at epoch 1 step 7, phase forward "
+      "(timeouts.stopped)";
+  const Diagnosis diagnosis = explain_failure(facts_of_run(waiting.run, waiting.attempt, records, 0));
+  EXPECT_EQ(diagnosis.rule, "rank-stopped");
+  ASSERT_EQ(diagnosis.evidence.size(), 2U);
+  EXPECT_EQ(diagnosis.evidence[1].where, "flight recorder");
+  EXPECT_THAT(diagnosis.evidence[1].text, HasSubstr("has not come to all-reduce 118 of float32 [272474]"));
+}
+
+TEST(RunFacts, ranks_that_waited_for_another_until_their_time_was_over_had_a_cause) {
+  TempDirectory box;
+  Waiting waiting(box.path());
+  record::RunState records;
+  records.state = record::State::stopped;
+  records.reason = "time 1h is over (resources.time)";
+  const double now = unix_seconds(RealClock().wall());
+  records.ended = now + 600;
+  EXPECT_EQ(explain_failure(facts_of_run(waiting.run, waiting.attempt, records, now)).rule, "rank-behind");
+  // In the middle of a step nobody waits for long.
+  records.ended = now + 1;
+  EXPECT_NE(explain_failure(facts_of_run(waiting.run, waiting.attempt, records, now)).rule, "rank-behind");
 }
 
 }  // namespace
