@@ -69,11 +69,13 @@ def from_a_dataset(command: Path) -> dict[str, list[bytes]]:
             (box / f"in/cat/{i}.jpg").write_bytes(jpeg(i))
         pack = [command, "data", "pack", box / "in"]
         subprocess.run([*pack, box / "out"], check=True, capture_output=True)
+        subprocess.run([*pack, box / "zarr", "--format", "zarr"], check=True, capture_output=True)
         subprocess.run([*pack, box / "parts", "--shards", "2", "--part", "1/2"], check=True, capture_output=True)
         pending = [path.read_bytes() for path in sorted((box / "parts/.packing").iterdir()) if path.suffix != ".tar"]
         return {
             "manifest_fuzz": [(box / "out/manifest.json").read_bytes()],
             "index_fuzz": [(box / "out/index.bin").read_bytes()],
+            "sample_arrays_fuzz": [(box / "zarr/all-000000.zarr.zip").read_bytes()],
             "pack_plan_fuzz": [content.split(b"\n", 1)[1] for content in pending if b"\n" in content],
         }
 
