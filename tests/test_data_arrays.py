@@ -12,6 +12,7 @@ import numpy
 import packing
 import pytest
 import zarr
+from array_files import all_samples, opened, write_zarr
 from packing import jpeg
 
 KINDS = ("hdf5", "zarr")
@@ -26,33 +27,6 @@ def animals(tmp_path: Path) -> Path:
     (folder / "cat/0001.mask.png").write_bytes(jpeg(5, kind="PNG"))
     (folder / "dog/0003.txt").write_text("")
     return folder
-
-
-def opened(file: Path):
-    if file.suffix == ".hdf5":
-        return h5py.File(file)
-    return zarr.open_group(zarr.storage.ZipStore(file, mode="r"), mode="r")
-
-
-def samples(group) -> dict[str, dict]:
-    """As docs/formats/sample-arrays.md says."""
-    data, found = group["bytes"], {}
-    files = {name: group["files"][name][:] for name in group["files"]}
-    for i, (begin, end) in enumerate(group["key"][:].tolist()):
-        sample = {"label": int(group["label"][i])} if "label" in group else {}
-        for name, places in files.items():
-            first, last = places[i].tolist()
-            if first <= last:
-                sample[name] = bytes(data[first:last])
-        found[bytes(data[begin:end]).decode()] = sample
-    return found
-
-
-def all_samples(dataset: Path) -> dict[str, dict]:
-    found = {}
-    for shard in sorted([*dataset.glob("*.hdf5"), *dataset.glob("*.zarr.zip")]):
-        found |= samples(opened(shard))
-    return found
 
 
 @each_kind
@@ -156,15 +130,7 @@ def write_foreign(folder: Path, kind: str, packed: bool, keys: bool = True, list
                 options = {"compression": "gzip", "chunks": True} if packed else {}
                 file.create_dataset(name, data=array, **options)
         return images
-    store = zarr.storage.ZipStore(folder / "train.zarr.zip", mode="w")
-    group = zarr.create_group(store)
-    for name, array in arrays.items():
-        compressors = "auto" if packed or name != "bytes" else None
-        made = group.create_array(
-            name, shape=array.shape, dtype=array.dtype, chunks=array.shape, compressors=compressors
-        )
-        made[:] = array
-    store.close()
+    write_zarr(folder / "train.zarr.zip", kind, packed, arrays)
     return images
 
 
@@ -175,7 +141,7 @@ for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=
 """
 
 
-@each_kind
+@pytest.mark.parametrize("kind", [*KINDS, "zarr 2", "zarr in shards"])
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("keys", [False, True])
 def test_others_plain_files_become_datasets_where_they_lie(stoker, python, tmp_path, kind, keys, lists):
@@ -271,7 +237,12 @@ def damaged(file: Path, what: dict) -> None:
         ({"label": numpy.zeros(19, "i8")}, "array 'label': is no list of one whole number for each sample"),
         ({"key": numpy.array([[0, 5000]] * 20, "u8")}, "sample 0 has no key, or one over 4096 bytes"),
         ({"files/img": numpy.array([[1, 0]] * 20, "u8")}, "sample 0 has no files"),
-        ({"files": None}, "its arrays are no samples: they need 'bytes', and 'files/jpg' or the like with places"),
+        ({"files": None}, "its arrays are no samples: 'files/jpg' or the like with places in 'bytes' is missing\n"),
+        (
+            {"bytes": None},
+            "its arrays are no samples by places: there is no 'bytes'\n"
+            "  try: stoker data convert FOLDER OUT: it takes arrays with a row for each sample\n",
+        ),
         ({"bytes": numpy.zeros((20, 3), "u1")}, "array 'bytes': is no list of bytes"),
     ],
 )
@@ -280,6 +251,31 @@ def test_arrays_that_do_not_fit_are_named(stoker, tmp_path, what, told):
     damaged(tmp_path / "hub/train.h5", what)
     done = stoker("data", "index", "hub")
     assert done.code in (1, 2) and told in done.err and done.err.startswith("hub/train.h5: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "told"),
+    [
+        ("files/img", (2**40, 2), "array 'files/img': has 1099511627776 rows (at most 134217728 are read)"),
+        ("label", (2**40,), "array 'label': is no list of one whole number for each sample"),
+        ("bytes", (2**55,), "unpacks to 36.0 PB, "),
+    ],
+)
+def test_sizes_that_nothing_backs_take_no_memory_and_no_disk(stoker, tmp_path, name, shape, told):
+    write_foreign(tmp_path / "hub", "zarr", packed=False)
+    store = zarr.storage.ZipStore(tmp_path / "hub/train.zarr.zip", mode="r")
+    whole = zarr.open_group(store, mode="r")
+    group = zarr.create_group(tmp_path / "claims.zarr")
+    for other in ("bytes", "key", "label", "files/img"):
+        kept = whole[other][:]
+        group.create_array(
+            other, shape=shape if other == name else kept.shape, dtype=kept.dtype, chunks=(20,) * kept.ndim
+        )
+        if other != name:
+            group[other][:] = kept
+    done = stoker("data", "convert", "claims.zarr", "out", "--format", "tar")
+    assert done.code in (1, 2) and told in done.err and done.err.startswith("claims.zarr: ")
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_libhdf5_pack_works_and_index_says_how_to_get_it(stoker, animals):

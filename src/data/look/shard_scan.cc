@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "data/look/array_scan.h"
+#include "data/look/arrays/array_scan.h"
 #include "data/look/foreign_example.h"
 #include "data/look/parquet_scan.h"
 #include "format/expanded_file.h"
@@ -261,7 +261,9 @@ Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, Prog
   // Invalid: that values lie nowhere by themselves.
   const bool is_packed = !scan.ok() && scan.status().code() == Code::invalid;
   if (is_packed && is_parquet(name)) return unpack_table(opened, path, scratch, progress);
-  if (is_packed && (is_hdf5(name) || is_zarr(name))) return unpack_arrays(path, stem, scratch, progress);
+  const bool has_rows = !scan.ok() && scan.status().code() == Code::not_found;  // of arrays, perhaps
+  if ((is_packed || has_rows) && (is_hdf5(name) || is_zarr(name)))
+    return unpack_arrays(path, stem, scratch, progress);
   if (!scan.ok()) return scan.status();
   shard.scan = std::move(*scan);
   return shard;

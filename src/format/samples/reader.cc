@@ -100,9 +100,13 @@ Status SampleArrays::open_arrays(const std::string& subject) {
     has_keys_ = has_keys_ || name == kSampleKeys;
     has_labels_ = has_labels_ || name == kSampleLabels;
   }
-  if (!has_bytes_ || files_.empty()) {
-    return invalid(
-        "{}: its arrays are no samples: they need 'bytes', and 'files/jpg' or the like with places", subject);
+  if (!has_bytes_) {
+    return not_found("{}: its arrays are no samples by places: there is no 'bytes'", subject)
+        .cure("stoker data convert FOLDER OUT: it takes arrays with a row for each sample");
+  }
+  if (files_.empty()) {
+    return invalid("{}: its arrays are no samples: 'files/jpg' or the like with places in 'bytes' is missing",
+                   subject);
   }
   return store_->open_arrays(wanted);
 }

@@ -29,8 +29,9 @@ class SampleArrays {
     std::vector<Place> places;  ///< one for each sample
   };
 
-  /// `file` may be a folder where it is Zarr. Unavailable where libhdf5 is needed and missing, Invalid for
-  /// arrays that are no samples, Corrupt for what does not hold: then every place lies in `bytes`.
+  /// `file` may be a folder where it is Zarr. Unavailable where libhdf5 is needed and missing, NotFound where
+  /// there is no array `bytes`, Invalid for arrays that are no samples, Corrupt for what does not hold: then
+  /// every place lies in `bytes`.
   static Result<SampleArrays> open(const Path& file, ArrayFormat format);
   ~SampleArrays();
   SampleArrays(SampleArrays&&) noexcept;

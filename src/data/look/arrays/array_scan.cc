@@ -1,7 +1,8 @@
-#include "data/look/array_scan.h"
+#include "data/look/arrays/array_scan.h"
 
 #include <algorithm>
 
+#include "data/look/arrays/row_scan.h"
 #include "data/pack/source.h"
 #include "format/expanded_file.h"
 #include "format/samples/reader.h"
@@ -98,7 +99,11 @@ Result<UnpackedShard> unpack_arrays(const Path& path, const std::string& stem, c
                                     Progress& progress) {
   constexpr std::uint64_t kPiece = 8u << 20;
   const std::string subject = printable(path.string());
-  OK_OR_RETURN(arrays, open_arrays(path));
+  Result<SampleArrays> opened = open_arrays(path);
+  if (!opened.ok() && opened.status().code() == Code::not_found)
+    return unpack_rows(path, stem, scratch, progress);
+  if (!opened.ok()) return opened.status();
+  const SampleArrays& arrays = *opened;
   OK_OR_RETURN(free, free_space(scratch));
   if (arrays.bytes() > free.value) {
     return no_space("{}: unpacks to {}, {} are free for it", subject, rounded({arrays.bytes()}),

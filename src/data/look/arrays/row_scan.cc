@@ -1,0 +1,197 @@
+#include "data/look/arrays/row_scan.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/encode.h"
+#include "format/expanded_file.h"
+#include "format/samples/rows.h"
+
+namespace stoker::data {
+
+namespace {
+
+using formats::RowArrays;
+
+constexpr std::uint64_t kPiece = 8u << 20;
+
+// As NumPy calls its kind.
+char letter_of(DType type) {
+  switch (type) {
+    case DType::boolean:
+      return 'b';
+    case DType::u8:
+    case DType::u16:
+    case DType::u32:
+    case DType::u64:
+      return 'u';
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+      return 'i';
+    case DType::f16:
+    case DType::bf16:
+    case DType::f32:
+    case DType::f64:
+      break;
+  }
+  return 'f';
+}
+
+bool is_whole(DType type) { return letter_of(type) == 'i' || letter_of(type) == 'u'; }
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// The label's array, or nothing where none or several could be it.
+const RowArrays::Array* label_of(const RowArrays& arrays) {
+  const RowArrays::Array* only = nullptr;
+  for (const RowArrays::Array& array : arrays.arrays()) {
+    const std::string name = to_lower(base_name(array.name));
+    const bool is_called_so = name.ends_with("label") || name.ends_with("labels") || name == "y" ||
+                              name == "target" || name == "targets";
+    const bool is_list = array.row.empty() || (array.row.size() == 1 && array.row[0] == 1);
+    if (!is_called_so || !is_list || !is_whole(array.type)) continue;
+    if (only) return nullptr;
+    only = &array;
+  }
+  return only;
+}
+
+// "train/images" as "train.images.npy"; an only array as "npy".
+std::string extension_of_array(std::string_view name, bool is_only) {
+  if (is_only) return "npy";
+  std::string extension = to_lower(name);
+  std::replace(extension.begin(), extension.end(), '/', '.');
+  return extension + ".npy";
+}
+
+// A .npy file's header, version 1, padded as NumPy pads it.
+std::string npy_header(const RowArrays::Array& array) {
+  constexpr std::size_t kUnit = 64;
+  constexpr std::size_t kBefore = 10;
+  std::string shape;
+  for (const std::int64_t size : array.row) shape += format("{}, ", size);
+  if (array.row.size() > 1) shape.resize(shape.size() - 2);
+  if (array.row.size() == 1) shape.resize(shape.size() - 1);
+  std::string text =
+      format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
+             size_of(array.type) == 1 ? '|' : '<', letter_of(array.type), size_of(array.type), shape);
+  text.append(kUnit - 1 - (kBefore + text.size()) % kUnit, ' ');
+  text += '\n';
+  const char length[] = {static_cast<char>(text.size() & 0xFF), static_cast<char>(text.size() >> 8)};
+  return std::string("\x93NUMPY\1\0", 8) + std::string(length, 2) + text;
+}
+
+std::int64_t number_in(std::span<const std::byte> bytes, DType type) {
+  const bool is_negative = letter_of(type) == 'i' && (bytes.back() & std::byte{128}) != std::byte{0};
+  std::int64_t value = is_negative ? -1 : 0;
+  std::memcpy(&value, bytes.data(), bytes.size());
+  return value;
+}
+
+// Writes the rows one behind the other, and makes their samples.
+class Unpacking {
+ public:
+  Unpacking(const RowArrays& arrays, const std::string& stem, File& out)
+      : arrays_(arrays), out_(out), label_(label_of(arrays)) {
+    const std::size_t files = arrays.arrays().size() - (label_ ? 1 : 0);
+    for (const RowArrays::Array& array : arrays.arrays()) {
+      if (&array == label_) continue;
+      kinds_.push_back({&array, extension_of_array(array.name, files == 1), npy_header(array)});
+      row_bytes_ += kinds_.back().header.size() + array.row_bytes;
+    }
+    scan_.samples.resize(arrays.rows());
+    for (std::uint64_t i = 0; i < arrays.rows(); ++i) scan_.samples[i].key = format("{}/{:08}", stem, i);
+    for (const std::string& name : arrays.others())
+      scan_.not_taken[format("array '{}'", name)] = arrays.rows();
+  }
+
+  /// Of one sample.
+  std::uint64_t row_bytes() const { return row_bytes_; }
+  bool has_files() const { return !kinds_.empty(); }
+
+  Status add(std::uint64_t first, std::uint64_t count) {
+    for (const Kind& kind : kinds_) {
+      const std::uint64_t bytes = kind.array->row_bytes;
+      rows_.resize(count * bytes);
+      RETURN_IF_ERROR(arrays_.read(*kind.array, first, count, rows_));
+      text_.clear();
+      for (std::uint64_t i = 0; i < count; ++i) {
+        ShardSample& sample = scan_.samples[first + i];
+        const std::uint64_t place = at_ + text_.size();
+        text_ += kind.header;
+        text_.append(reinterpret_cast<const char*>(rows_.data()) + i * bytes, bytes);
+        sample.members.push_back({.name = format("{}.{}", sample.key, kind.extension),
+                                  .extension = kind.extension,
+                                  .header_offset = place,
+                                  .data_offset = place,
+                                  .bytes = kind.header.size() + bytes});
+      }
+      RETURN_IF_ERROR(out_.write(text_));
+      at_ += text_.size();
+    }
+    return add_labels(first, count);
+  }
+
+  ShardScan finish() {
+    scan_.bytes = at_;
+    scan_.end = at_;
+    return std::move(scan_);
+  }
+
+ private:
+  struct Kind {
+    const RowArrays::Array* array = nullptr;
+    std::string extension;
+    std::string header;
+  };
+
+  Status add_labels(std::uint64_t first, std::uint64_t count) {
+    if (!label_) return {};
+    rows_.resize(count * label_->row_bytes);
+    RETURN_IF_ERROR(arrays_.read(*label_, first, count, rows_));
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto row = std::span<const std::byte>(rows_).subspan(i * label_->row_bytes, label_->row_bytes);
+      const std::int64_t label = number_in(row, label_->type);
+      if (label >= 0) scan_.samples[first + i].label = label;
+    }
+    return {};
+  }
+
+  const RowArrays& arrays_;
+  File& out_;
+  const RowArrays::Array* label_;
+  std::vector<Kind> kinds_;
+  std::uint64_t row_bytes_ = 0;
+  std::uint64_t at_ = 0;
+  std::vector<std::byte> rows_;
+  std::string text_;
+  ShardScan scan_;
+};
+
+}  // namespace
+
+Result<UnpackedShard> unpack_rows(const Path& path, const std::string& stem, const Path& scratch,
+                                  Progress& progress) {
+  const std::string subject = printable(path.string());
+  const bool is_hdf5 = kind_of_shard(path.filename().string()) == ContainerKind::hdf5;
+  OK_OR_RETURN(arrays,
+               RowArrays::open(path, is_hdf5 ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr));
+  OK_OR_RETURN(out, formats::nameless_file(scratch));
+  OK_OR_RETURN(free, free_space(scratch));
+  Unpacking unpacking(arrays, stem, out);
+  if (!unpacking.has_files()) return invalid("{}: has labels and nothing else", subject);
+  if (unpacking.row_bytes() > free.value / arrays.rows()) {
+    return no_space("{}: {} rows of {} bytes as files, {} are free for them", subject, arrays.rows(),
+                    unpacking.row_bytes(), rounded(free));
+  }
+  const std::uint64_t at_once = std::max<std::uint64_t>(1, kPiece / unpacking.row_bytes());
+  for (std::uint64_t row = 0; row < arrays.rows(); row += at_once) {
+    if (progress.stop_requested()) return cancelled("{}: interrupted while it was unpacked", subject);
+    RETURN_IF_ERROR(unpacking.add(row, std::min(at_once, arrays.rows() - row)));
+  }
+  return UnpackedShard{unpacking.finish(), std::move(out)};
+}
+
+}  // namespace stoker::data

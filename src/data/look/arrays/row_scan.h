@@ -1,0 +1,20 @@
+// The samples of an HDF5 or Zarr file whose arrays have a row for each: images of pixels, labels, tables.
+// Used as a source of pack and convert. Thread-safe: no state.
+#pragma once
+
+#include <string>
+
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "data/look/shard_scan.h"
+
+namespace stoker::data {
+
+/// Writes each row of each array as a .npy file into a file in `scratch` without a name, and gives their
+/// places. The one list of whole numbers whose name ends in `label` or `labels`, or is `y` or `targets`, is
+/// the label. Cancelled when `progress` says stop, NoSpace before the disk is full.
+Result<UnpackedShard> unpack_rows(const Path& file, const std::string& stem, const Path& scratch,
+                                  Progress& progress);
+
+}  // namespace stoker::data

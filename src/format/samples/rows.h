@@ -1,0 +1,53 @@
+// The arrays of an HDF5 or Zarr file as samples: those with the same number of rows belong together, and a
+// row of each makes a sample. Used by convert. Thread-safe once opened.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "base/tensor_view.h"
+#include "format/samples/layout.h"
+#include "format/samples/reader.h"
+
+namespace stoker::formats {
+
+class RowArrays {
+ public:
+  struct Array {
+    std::string name;
+    DType type = DType::f32;
+    Shape row;  ///< its shape; empty for a number
+    std::uint64_t row_bytes = 0;
+  };
+
+  /// Those with as many rows as the one with most bytes has. Errors as SampleArrays::open(); Invalid where
+  /// there is none of numbers, or more than 256 arrays.
+  static Result<RowArrays> open(const Path& file, ArrayFormat format);
+  ~RowArrays();
+  RowArrays(RowArrays&&) noexcept;
+
+  std::uint64_t rows() const { return rows_; }
+  /// Sorted by name.
+  const std::vector<Array>& arrays() const { return arrays_; }
+  /// The others: of another number of rows, or of what is no number.
+  const std::vector<std::string>& others() const { return others_; }
+
+  /// Rows of `array`, C order, little-endian. REQUIRES: first + count <= rows(), and `out` has room for them.
+  Status read(const Array& array, std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
+
+ private:
+  explicit RowArrays(std::unique_ptr<SampleArrays::Store> store);
+  Status take(const std::string& subject);
+
+  std::unique_ptr<SampleArrays::Store> store_;
+  std::uint64_t rows_ = 0;
+  std::vector<Array> arrays_;
+  std::vector<std::string> others_;
+};
+
+}  // namespace stoker::formats
