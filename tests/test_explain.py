@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from conftest import REPOSITORY
@@ -100,6 +101,29 @@ def test_the_rank_that_failed_first_explains_the_run(stoker):
 def test_a_run_that_is_done_has_no_cause(stoker):
     run(stoker, "echo error rate 0.3")
     assert stoker("explain", code=0).out.endswith("done\n  cause      none: no line of its logs tells of a failure\n")
+
+
+def test_a_run_that_is_done_although_a_command_was_not_there_says_both(stoker):
+    run(stoker, "trainer train.py; tar xf nothing.tar; echo cleaning up")
+    told = stoker("explain", code=0).out
+    assert "trainer: not found" in told
+    assert re.search(r"\n  but        it ended well, but a line tells of a failure: tar: nothing.tar: Cannot open", told)
+
+
+def test_how_a_run_used_its_machine_is_told_beside_its_end(stoker):
+    (stoker.folder / "leak.py").write_text(
+        "import time\nkept = []\nfor _ in range(110):\n    kept.append(b'x' * (2 << 20))\n    time.sleep(0.08)\n"
+    )
+    more = "resources: {cpus_per_rank: 2}\nrecord: {sample_every: 100ms}\n"
+    run(stoker, f"exec {sys.executable} leak.py", more)
+    found = diagnosis(stoker, "last")
+    also = {each["rule"]: each for each in found["also"]}
+    assert set(also) == {"memory-grows", "cpus-idle"}
+    assert re.match(r"memory of rank 0 grows by [\d.]+ [MG]B a minute, from ", also["memory-grows"]["text"])
+    assert also["cpus-idle"]["level"] == "advice"
+    told = stoker("explain", "last", code=0).out
+    assert "\n  slow       memory of rank 0 grows by " in told
+    assert "\n  hint       ranks of node 0 use 0." in told
 
 
 def test_a_run_that_only_says_its_exit_code_is_not_known(stoker):

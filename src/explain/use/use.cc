@@ -178,7 +178,7 @@ struct Growth {
 
 // Memory whose floor goes on growing to the end: each quarter of the time above the one before, and the last
 // step no smaller than half of the mean one, so that caches which fill and stop, and what is freed again, are
-// none.
+// none. A floor is what a fifth of the samples is below: the last ones may be of a process that is ending.
 std::optional<Growth> growth_of(std::span<const double> time, std::span<const double> bytes) {
   Values at, size;
   for (std::size_t i = bytes.size() / kStartUp; i < bytes.size() && i < time.size(); ++i) {
@@ -193,14 +193,16 @@ std::optional<Growth> growth_of(std::span<const double> time, std::span<const do
     const std::size_t begin = q * size.size() / kQuarters;
     const std::size_t count = (q + 1) * size.size() / kQuarters - begin;
     const auto quarter = std::span(size).subspan(begin, count);
-    floors[q] = quantile(Values(quarter.begin(), quarter.end()), 0.05);
+    floors[q] = quantile(Values(quarter.begin(), quarter.end()), 0.2);
     times[q] = mean(std::span(at).subspan(begin, count));
     if (q > 0 && floors[q] <= floors[q - 1]) return std::nullopt;
   }
   const double whole = floors[3] - floors[0];
   const bool is_large = whole >= kSmallestGrowth && whole >= kGrowth * floors[0];
   if (!is_large || times[3] <= times[0] || floors[3] - floors[2] < whole / 6) return std::nullopt;
-  return Growth{.from = size.front(), .to = size.back(), .per_second = whole / (times[3] - times[0])};
+  const double top =
+      *std::max_element(size.end() - static_cast<std::ptrdiff_t>(size.size() / kQuarters), size.end());
+  return Growth{.from = size.front(), .to = top, .per_second = whole / (times[3] - times[0])};
 }
 
 // "by 1.2 MB a step", else "by 70 MB a minute".
