@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "cli/life/jobs.h"
 #include "explain/failure/run_facts.h"
+#include "launch/array/task_record.h"
 
 namespace stoker::cli {
 namespace {
@@ -27,6 +28,7 @@ struct Options {
 bool is_folder_of_logs(const Path& path) { return folder_exists(path) && !path_exists(path / "run.json"); }
 
 constexpr std::string_view kStandardInput = "-";
+constexpr std::size_t kMostTasks = 64;
 
 bool is_log(const std::string& word) {
   std::error_code error;
@@ -88,6 +90,16 @@ void tell_state(launch::Life life, const std::string& note, const std::string& w
        -1});
 }
 
+// Of an array the logs of tasks that failed, the first ones of many, each as one of its own.
+void add_failed_tasks(const record::RunFolder& run, const launch::ArrayState& array, FailureFacts& facts) {
+  for (const std::uint32_t task : array.failures) {
+    if (facts.logs.size() >= kMostTasks) return;
+    const Path log = launch::task_log(run, task);
+    if (path_exists(log))
+      facts.logs.push_back({.file = log, .name = "tasks/" + log.filename().string(), .rank = -1});
+  }
+}
+
 Result<Answer> explain_run(const record::RunFolder& run, const Options& o, slurm::SlurmCommands& scheduler) {
   const launch::RunLife life = launch::look_at(run, scheduler, Deadline::after(kSchedulerPatience));
   Answer answer{.kind = "run",
@@ -103,6 +115,7 @@ Result<Answer> explain_run(const record::RunFolder& run, const Options& o, slurm
   }
   OK_OR_RETURN(attempt, find_attempt(run, o.attempt));
   FailureFacts facts = explain::facts_of_run(run, attempt, life.records, now());
+  if (life.array) add_failed_tasks(run, *life.array, facts);
   if (attempt.number() == life.records.attempts || o.attempt == 0)
     tell_state(life.life, life.note, "records", facts);
   answer.diagnosis = explain_failure(facts);

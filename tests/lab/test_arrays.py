@@ -329,3 +329,13 @@ def test_tasks_of_several_ranks_are_chains_too(runs: Runs):
     logs = [(attempt / "rank-0000.log").read_text() for attempt in sorted((own / "attempts").iterdir())]
     assert len(logs) >= 2 and logs[-1].endswith("counted to 40\n")
     assert logs[1].startswith("from ") and not logs[1].startswith("from 0\n")
+
+
+def test_links_of_tasks_that_may_not_withdraw_others_leave_them_nothing_to_do(runs: Runs, wrapper):
+    path = wrapper("scancel", "exit 1")
+    write(runs, 2, "echo ran ${params.n}; test ${params.n} = 1", "at_once: 2", CHAIN.replace("links: 20", "links: 3"))
+    submit(runs, env={"PATH": f"{path.split(':')[0]}:{runs.lab.env['PATH']}"})
+    assert runs.wait(code=1) == f"run {runs.run.name}: failed (1 of 2 done, 1 failed (2))\n"
+    wait_until(lambda: queue_is_empty(runs), "all links have had their turn", timeout=120)
+    assert [(runs.run / f"tasks/{n:05}.log").read_text() for n in (1, 2)] == ["ran 1\n", "ran 2\n"]
+    assert [len(task_events(runs.run, n)) for n in (1, 2)] == [2, 2]

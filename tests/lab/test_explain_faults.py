@@ -180,3 +180,16 @@ def test_a_step_that_came_after_the_end_of_its_job_is_not_blamed(lab: Lab):
     fault(lab, "expire", job)
     lab.stoker("wait", job, code=1)
     assert explain(lab, job)["diagnosis"]["rule"] == "job-already-ending"
+
+
+def test_an_array_is_explained_by_the_task_that_failed(runs: Runs):
+    (runs.folder / "configs.csv").write_text("n\n1\n2\n3\n")
+    (runs.folder / "train.py").write_text("import sys\nprint({'1': 1, '3': 3}[sys.argv[1]])\n")
+    (runs.folder / "job.yaml").write_text(
+        "name: many\nrun: python3 train.py ${params.n}\narray: {over: configs.csv, at_once: 3}\n"
+    )
+    runs.submit()
+    runs.wait(code=1)
+    found = explain_run(runs)
+    assert found["cause"] == "the program raised KeyError: '2' (train.py:2)"
+    assert found["evidence"][0]["where"].startswith("tasks/00002.log:")
