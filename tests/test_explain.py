@@ -107,7 +107,9 @@ def test_a_run_that_is_done_although_a_command_was_not_there_says_both(stoker):
     run(stoker, "trainer train.py; tar xf nothing.tar; echo cleaning up")
     told = stoker("explain", code=0).out
     assert "trainer: not found" in told
-    assert re.search(r"\n  but        it ended well, but a line tells of a failure: tar: nothing.tar: Cannot open", told)
+    assert re.search(
+        r"\n  but        it ended well, but a line tells of a failure: tar: nothing.tar: Cannot open", told
+    )
 
 
 def test_how_a_run_used_its_machine_is_told_beside_its_end(stoker):
