@@ -26,6 +26,15 @@ def make_images(folder: Path, classes: dict[str, int]) -> Path:
     return folder
 
 
+def make_animals(folder: Path) -> Path:
+    """Two classes; some of their images have other files beside them, one of which is empty."""
+    make_images(folder, {"cat": 12, "dog": 8})
+    (folder / "cat/0001.json").write_text('{"note": 1}')
+    (folder / "cat/0001.mask.png").write_bytes(jpeg(5, kind="PNG"))
+    (folder / "dog/0003.txt").write_text("")
+    return folder
+
+
 def indexed_files(stoker, folder: Path, files: list[tuple[str, bytes]]) -> Path:
     """A dataset of these (name, bytes), in a tar shard as webdataset has them."""
     shards = folder / "shards"

@@ -14,11 +14,7 @@ PACKED = ("--format", "parquet")
 
 @pytest.fixture
 def animals(tmp_path: Path) -> Path:
-    folder = packing.make_images(tmp_path / "animals", {"cat": 12, "dog": 8})
-    (folder / "cat/0001.json").write_text('{"note": 1}')
-    (folder / "cat/0001.mask.png").write_bytes(jpeg(5, kind="PNG"))
-    (folder / "dog/0003.txt").write_text("")
-    return folder
+    return packing.make_animals(tmp_path / "animals")
 
 
 def rows(dataset: Path) -> list[dict]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from lab_jobs import COUNTER
 from labs import wait_until
 from submitted import Runs
 
@@ -212,26 +213,6 @@ def test_a_resumed_task_goes_on_from_its_own_checkpoint(runs: Runs):
 
 # --- tasks that are chains --------------------------------------------------------------------------------------------
 
-# Counts to what its task wants in steps of 0.1 s; asked to, it saves and stops.
-COUNTER = r"""
-import json, os, pathlib, signal, struct, sys, time
-folder = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"])
-resume = os.environ["STOKER_RESUME"]
-count = struct.unpack("<q", open(resume, "rb").read()[-8:])[0] if resume else 0
-print("from", count, flush=True)
-def save(*_):
-    header = json.dumps({"count": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}).encode()
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"partial-{os.getpid()}"
-    partial.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<q", count))
-    partial.rename(folder / f"count-{count}.safetensors")
-    sys.exit(75)
-signal.signal(signal.SIGUSR1, save)
-while count < int(sys.argv[1]):
-    time.sleep(0.1)
-    count += 1
-print("counted to", count, flush=True)
-"""
 CHAIN = "chain: {until: done, time_per_link: 3s, links: 20}\ntimeouts: {grace: 1s}\nrestart: {without_progress: 10}\n"
 
 

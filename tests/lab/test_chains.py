@@ -10,34 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
-from lab_jobs import fault
+from lab_jobs import COUNTER, fault
 from labs import wait_until
 from submitted import Runs
 from test_training import copy_small_dataset, weights
 from test_training import submit as submit_main_job
 
 pytestmark = [pytest.mark.needs("slurm"), pytest.mark.timeout(400)]
-
-# Counts to 40 in steps of 0.1 s; saves and stops when it is asked to, as the newest of files that any program writes.
-COUNTER = r"""
-import json, os, pathlib, signal, struct, sys, time
-folder = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"])
-resume = os.environ["STOKER_RESUME"]
-count = struct.unpack("<q", open(resume, "rb").read()[-8:])[0] if resume else 0
-print("from", count, flush=True)
-def save(*_):
-    header = json.dumps({"count": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}).encode()
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / "partial"
-    partial.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<q", count))
-    partial.rename(folder / f"count-{count}.safetensors")
-    sys.exit(75)
-signal.signal(signal.SIGUSR1, save)
-while count < 40:
-    time.sleep(0.1)
-    count += 1
-print("counted to", count, flush=True)
-"""
 
 
 def chain(time_per_link: str, links: int, more: str = "") -> str:
@@ -54,7 +33,7 @@ def attempts_of(run: Path) -> list[Path]:
 
 def test_a_chain_of_short_links_counts_on_where_the_one_before_stopped(runs: Runs):
     (runs.folder / "count.py").write_text(COUNTER)
-    runs.job(f"exec {sys.executable} count.py", "nodes: 1", chain("3s", 30, "restart: {without_progress: 10}\n"))
+    runs.job(f"exec {sys.executable} count.py 40", "nodes: 1", chain("3s", 30, "restart: {without_progress: 10}\n"))
     said = runs.stoker("submit", "job.yaml").out
     assert re.match(r"submitted \d+ \(1 node x 1 rank, 3s a link\)\n", said)
     assert "\n  chain 30 links at most, until done (chain.links)\n" in said
