@@ -174,6 +174,18 @@ class Lab:
                     os.kill(int(process.name), signal.SIGKILL)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A test that fails tells what its cluster was like then, before that is put in order for the next one."""
+    report = yield
+    used = getattr(item, "funcargs", {})
+    lab = next((used[name] for name in ("lab", "accounting_lab") if name in used), None)
+    if report.failed and lab is not None:
+        with suppress(Exception, pytest.fail.Exception):
+            report.sections.append((f"lab {lab.name}", lab.story()))
+    return report
+
+
 def labs_folder() -> Path:
     return Path(os.environ.get("STOKER_LAB_DIR") or f"/tmp/stoker-lab-{os.getuid()}")
 
