@@ -105,6 +105,16 @@ def start_probe(lab: Lab, nodes: str) -> Job:
     return job
 
 
+def wait_for_written_state(lab: Lab) -> None:
+    """What the controller has not written yet dies with it: it would give a job's number to another one then, and a node that
+    knows the first would be drained ("Duplicate jobid"). It writes what is new every 5 s."""
+    begin, state = time.time(), lab.folder / "state/job_state"
+    wait_until(
+        lambda: (state.exists() and state.stat().st_mtime > begin) or time.time() > begin + 7,
+        "the controller has written its state",
+    )
+
+
 def start_trapping(lab: Lab, *options: str) -> Job:
     """A job that writes "ran" all the time, "told" when it gets SIGTERM, and goes on."""
     step = 'trap "date > told" TERM; while :; do date > ran; sleep 0.1; done'

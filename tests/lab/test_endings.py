@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from lab_jobs import wait_for_written_state
 from labs import Lab, wait_until
 from submitted import Runs
 
@@ -130,8 +131,9 @@ def test_a_run_whose_node_dies_is_told_and_goes_on(runs: Runs):
 
 
 def test_a_controller_that_is_killed_is_told(lab: Lab):
-    job = lab.submit("sleep 3")
+    job = lab.submit("sleep 60")
     lab.wait_for(job, "RUNNING")
+    wait_for_written_state(lab)
     lab.stoker("lab", "fault", "kill", "controller", "--name", lab.name)
     try:
         down = lab.stoker("status", job, code=None, timeout=60)

@@ -8,7 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_jobs import Job, fault, in_force, refusal, start_probe, start_trapping, submit
+from lab_jobs import (
+    Job,
+    fault,
+    in_force,
+    refusal,
+    start_probe,
+    start_trapping,
+    submit,
+    wait_for_written_state,
+)
 from labs import wait_until
 
 pytestmark = pytest.mark.needs("slurm", "namespaces")
@@ -164,9 +173,8 @@ def test_a_node_without_its_daemon_starts_nothing_and_its_jobs_run_on(lab, job, 
 
 @pytest.mark.parametrize(("verb", "done"), [("kill", "killed"), ("freeze", "frozen")])
 def test_without_the_controller_jobs_run_on_and_no_command_is_answered(lab, job, verb, done):
-    if verb == "kill":  # what it has not written yet dies with it: it writes at most every 5 s
-        begin, state = time.time(), lab.folder / "state/job_state"
-        wait_until(lambda: state.exists() and state.stat().st_mtime > begin, "the controller has written its state")
+    if verb == "kill":
+        wait_for_written_state(lab)
     said = fault(lab, verb, "controller")
     assert said == (
         f"controller: slurmctld {done}: jobs run on, nothing starts, no command is answered"
