@@ -24,6 +24,8 @@ using namespace std::chrono_literals;
 // Slurm signals the processes of a job one after the other, within milliseconds; on a loaded node it takes
 // longer.
 constexpr Duration kForTheCanary = 250ms;
+constexpr int kLateSignalMs = 500;
+constexpr int kPendingSignalMs = 50;
 
 // All that a script may be sent on purpose. What stops or continues goes to every process by itself, and what
 // a fault raises is ours.
@@ -133,18 +135,33 @@ class Runner {
 
   Exit follow(Child& child, Canary& canary) {
     for (;;) {
-      if (const auto exit = child.poll()) return *exit;
+      if (const auto exit = child.poll()) {
+        hear_late(*exit, child, canary);
+        return *exit;
+      }
       pollfd waiting[] = {{signal_fd_.get(), POLLIN, 0}, {child.pidfd(), POLLIN, 0}};
       ::poll(waiting, 2, 10'000);
-      signalfd_siginfo info{};
-      while (::read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-        const int signal = static_cast<int>(info.ssi_signo);
-        if (asks_for_the_end(signal)) asked_by_ = signal;
-        const bool is_for_all = canary.got(signal, Deadline::after(kForTheCanary));
-        if (is_for_all && asks_for_the_end(signal)) is_ended_ = true;
-        if (!is_for_all) (void)child.signal(signal);
-      }
+      hear(child, canary);
     }
+  }
+
+  void hear(Child& child, Canary& canary) {
+    signalfd_siginfo info{};
+    while (::read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (asks_for_the_end(signal)) asked_by_ = signal;
+      const bool is_for_all = canary.got(signal, Deadline::after(kForTheCanary));
+      if (is_for_all && asks_for_the_end(signal)) is_ended_ = true;
+      if (!is_for_all) (void)child.signal(signal);
+    }
+  }
+
+  // Slurm signals all processes of a job at once: the script may have died of what we are about to hear.
+  void hear_late(const Exit& exit, Child& child, Canary& canary) {
+    if (exit.ok() || asked_by_ != 0) return;
+    pollfd waiting = {signal_fd_.get(), POLLIN, 0};
+    const bool is_death_by_signal = asks_for_the_end(exit.shell_code() - 128);
+    if (::poll(&waiting, 1, is_death_by_signal ? kLateSignalMs : kPendingSignalMs) > 0) hear(child, canary);
   }
 
   Status end(record::EventWriter& events, const Exit& exit) {

@@ -114,6 +114,19 @@ TEST(ScriptRun, a_signal_for_all_processes_is_not_passed_on_a_second_time) {
   EXPECT_EQ(scripts.state().reason, "ended by SIGTERM");
 }
 
+// As Slurm does it: what the script waits for dies first, the script says so and ends, then we are signalled.
+TEST(ScriptRun, what_reached_the_script_before_us_is_no_failure) {
+  for (const char* end : {"exit 143", "kill -TERM $$", "kill -TERM $PPID; exit 2"}) {
+    Scripts scripts;
+    const pid_t pid = scripts.start(format("echo ready > $OUT\n{}\n", end));
+    EXPECT_EQ(scripts.out("ready\n"), "ready\n");
+    ::kill(pid, SIGTERM);
+    scripts.wait(pid);
+    EXPECT_EQ(scripts.state().state, record::State::stopped) << end;
+    EXPECT_EQ(scripts.state().reason, "ended by SIGTERM") << end;
+  }
+}
+
 TEST(ScriptRun, kill_0_in_a_script_ends_what_it_started_and_is_recorded) {
   Scripts scripts;
   EXPECT_EQ(scripts.wait(scripts.start("sleep 100 & kill 0; wait")), 128 + SIGTERM);

@@ -108,5 +108,24 @@ TEST_F(Single, an_interrupt_reaches_it_and_decides_the_ending) {
   EXPECT_THAT(box.log(), HasSubstr("told\n"));
 }
 
+// As Slurm does it: the command of a shell dies first, the shell says so and ends, and only then are we signalled.
+TEST_F(Single, what_reached_the_processes_before_us_is_no_failure) {
+  for (const char* end : {"(sleep 0.2; kill -TERM $PPID) & exit 143", "kill -TERM $PPID; exit 2"}) {
+    Box box;
+    const auto ending = box.run(end);
+    ASSERT_TRUE(ending.ok());
+    EXPECT_EQ(ending->outcome, record::Outcome::stopped) << end;
+    EXPECT_EQ(ending->exit_code, 143) << end;
+  }
+}
+
+TEST_F(Single, a_death_by_a_signal_that_nobody_sent_to_us_is_a_failure) {
+  Box box;
+  const auto ending = box.run("kill -TERM $$");
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending->outcome, record::Outcome::failed);
+  EXPECT_EQ(ending->interrupted_by, 0);
+}
+
 }  // namespace
 }  // namespace stoker::rank
