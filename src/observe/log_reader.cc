@@ -33,14 +33,12 @@ Result<std::vector<int>> ranks_with_logs(const record::Attempt& attempt) {
   return ranks;
 }
 
-Result<LogReader> LogReader::open(const record::Attempt& attempt, int rank) {
-  OK_OR_RETURN(ranks, ranks_with_logs(attempt));
-  if (rank >= 0 && std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) {
-    if (ranks.empty()) return not_found("attempt {}: no rank has a log", attempt.number());
-    return not_found("attempt {}: rank {} has no log (ranks {} to {} have)", attempt.number(), rank,
-                     ranks.front(), ranks.back());
-  }
-  return LogReader(attempt, rank);
+Status LogReader::check() const {
+  OK_OR_RETURN(ranks, ranks_with_logs(attempt_));
+  if (rank_ < 0 || std::find(ranks.begin(), ranks.end(), rank_) != ranks.end()) return {};
+  if (ranks.empty()) return not_found("attempt {}: no rank has a log", attempt_.number());
+  return not_found("attempt {}: rank {} has no log (ranks {} to {} have)", attempt_.number(), rank_,
+                   ranks.front(), ranks.back());
 }
 
 Status LogReader::read_new(const LineSink& sink) {
@@ -51,7 +49,9 @@ Status LogReader::read_new(const LineSink& sink) {
 }
 
 Status LogReader::read_rank(int rank, Position& position, const LineSink& sink) {
-  OK_OR_RETURN(file, File::open_read(attempt_.log(rank)));
+  const auto opened = File::open_read(attempt_.log(rank));
+  if (!opened.ok()) return opened.error().code() == Code::not_found ? Status() : opened.error();
+  const File& file = *opened;
   OK_OR_RETURN(size, file.size());
   std::array<std::byte, 65536> buffer;
   while (position.offset < size) {

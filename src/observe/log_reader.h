@@ -20,10 +20,12 @@ using LineSink = std::function<void(int rank, std::string_view line)>;
 /// Reads `rank-*.log` of an attempt.
 class LogReader {
  public:
-  /// Of one rank (NotFound names the ranks there are), or with -1 of all; logs that appear later are found
-  /// too.
-  static Result<LogReader> open(const record::Attempt& attempt, int rank);
+  /// Of one rank, or with -1 of all. What has no log yet has said nothing so far: its log is found when it
+  /// appears.
+  LogReader(record::Attempt attempt, int rank) : attempt_(std::move(attempt)), rank_(rank) {}
 
+  /// NotFound, naming the ranks there are, if the one rank it reads has no log.
+  Status check() const;
   /// Gives every complete line that has come since the last call, rank after rank.
   Status read_new(const LineSink& sink);
   /// Gives what is left without a line end: call it once, when nobody writes any more.
@@ -34,7 +36,6 @@ class LogReader {
     std::uint64_t offset = 0;
     std::string partial;
   };
-  LogReader(record::Attempt attempt, int rank) : attempt_(std::move(attempt)), rank_(rank) {}
   Status read_rank(int rank, Position& position, const LineSink& sink);
 
   record::Attempt attempt_;

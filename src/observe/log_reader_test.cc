@@ -28,38 +28,46 @@ class LogReaderTest : public testing::Test {
 
 TEST_F(LogReaderTest, gives_complete_lines_once_and_the_rest_at_the_end) {
   append(0, "one\ntw");
-  auto reader = LogReader::open(attempt, 0);
-  ASSERT_TRUE(reader.ok());
-  ASSERT_TRUE(reader->read_new(sink()).ok());
+  LogReader reader(attempt, 0);
+  ASSERT_TRUE(reader.read_new(sink()).ok());
   EXPECT_THAT(lines, ElementsAre("0 one"));
   append(0, "o\nthree");
-  ASSERT_TRUE(reader->read_new(sink()).ok());
+  ASSERT_TRUE(reader.read_new(sink()).ok());
   EXPECT_THAT(lines, ElementsAre("0 one", "0 two"));
-  reader->finish(sink());
+  reader.finish(sink());
   EXPECT_THAT(lines, ElementsAre("0 one", "0 two", "0 three"));
+}
+
+TEST_F(LogReaderTest, waits_for_a_rank_that_has_no_log_yet) {
+  LogReader reader(attempt, 1);
+  EXPECT_TRUE(reader.read_new(sink()).ok());
+  EXPECT_FALSE(reader.check().ok());
+  append(1, "a\n");
+  EXPECT_TRUE(reader.read_new(sink()).ok());
+  EXPECT_TRUE(reader.check().ok());
+  EXPECT_THAT(lines, ElementsAre("1 a"));
 }
 
 TEST_F(LogReaderTest, finds_ranks_that_start_later) {
   append(0, "a\n");
-  auto reader = LogReader::open(attempt, -1);
-  ASSERT_TRUE(reader->read_new(sink()).ok());
+  LogReader reader(attempt, -1);
+  ASSERT_TRUE(reader.read_new(sink()).ok());
   append(11, "b\n");
-  ASSERT_TRUE(reader->read_new(sink()).ok());
+  ASSERT_TRUE(reader.read_new(sink()).ok());
   EXPECT_THAT(lines, ElementsAre("0 a", "11 b"));
 }
 
 TEST_F(LogReaderTest, a_rank_without_a_log_is_named_with_those_that_have_one) {
-  EXPECT_EQ(LogReader::open(attempt, 3).status().message(), "attempt 1: no rank has a log");
+  EXPECT_EQ(LogReader(attempt, 3).check().message(), "attempt 1: no rank has a log");
   append(0, "");
   append(1, "");
-  EXPECT_EQ(LogReader::open(attempt, 3).status().message(),
-            "attempt 1: rank 3 has no log (ranks 0 to 1 have)");
+  EXPECT_EQ(LogReader(attempt, 3).check().message(), "attempt 1: rank 3 has no log (ranks 0 to 1 have)");
 }
 
 TEST_F(LogReaderTest, a_line_without_end_comes_in_pieces_instead_of_filling_memory) {
   append(0, std::string(3u << 20, 'x'));
-  auto reader = LogReader::open(attempt, 0);
-  ASSERT_TRUE(reader->read_new(sink()).ok());
+  LogReader reader(attempt, 0);
+  ASSERT_TRUE(reader.read_new(sink()).ok());
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0].size(), (1u << 20) + 2);
 }

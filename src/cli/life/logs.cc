@@ -64,7 +64,7 @@ Status print(const record::RunFolder& run, observe::LogReader& reader, const obs
     RETURN_IF_ERROR(reader.read_new(sink));
     if (is_over) {
       reader.finish(sink);
-      return {};
+      return reader.check();
     }
     std::fflush(stdout);
     RealClock().sleep(std::chrono::milliseconds(200));
@@ -148,7 +148,7 @@ Status show_run(const record::RunFolder& run, const Options& o, const RE2* regex
   const bool is_queued = record::derive_state(run).state == record::State::queued;
   OK_OR_RETURN(attempt, is_queued && o.is_following ? begun_attempt(run, o.attempt, out)
                                                     : find_attempt(run, o.attempt));
-  OK_OR_RETURN(reader, observe::LogReader::open(attempt, static_cast<int>(o.rank.value_or(-1))));
+  observe::LogReader reader(attempt, static_cast<int>(o.rank.value_or(-1)));
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   const bool has_prefix = !o.rank.has_value();
   const observe::LineSink sink = [&](int rank, std::string_view line) {
