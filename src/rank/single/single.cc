@@ -57,8 +57,9 @@ class Single {
     end(signal);
   }
 
-  // Slurm signals all processes of a job at once: it may have died of what we are about to hear. A shell whose
-  // command died of it first ends by itself, with 128 + the signal; other programs with a code of their own.
+  // Slurm signals all processes of a job at once: it may have died of what we are about to hear. A shell
+  // whose command died of it first ends by itself, with 128 + the signal; other programs with a code of their
+  // own.
   void hear_late() {
     if (interrupted_by_ != 0 || exit_->ok()) return;
     pollfd waiting = {signals_.fd(), POLLIN, 0};

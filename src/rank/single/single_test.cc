@@ -108,7 +108,8 @@ TEST_F(Single, an_interrupt_reaches_it_and_decides_the_ending) {
   EXPECT_THAT(box.log(), HasSubstr("told\n"));
 }
 
-// As Slurm does it: the command of a shell dies first, the shell says so and ends, and only then are we signalled.
+// As Slurm does it: the command of a shell dies first, the shell says so and ends, and only then are we
+// signalled.
 TEST_F(Single, what_reached_the_processes_before_us_is_no_failure) {
   for (const char* end : {"(sleep 0.2; kill -TERM $PPID) & exit 143", "kill -TERM $PPID; exit 2"}) {
     Box box;
