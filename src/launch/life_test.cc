@@ -283,5 +283,20 @@ TEST(Life, a_chain_that_gave_up_is_over_and_says_why) {
   EXPECT_FALSE(wants_scheduler(word));
 }
 
+TEST(Life, an_array_whose_jobs_are_over_waits_for_late_records_of_those_that_ran_and_no_others) {
+  OwnWord word = own(State::queued);
+  word.array = ArrayState{.tasks = 9, .waiting = 7, .running = 1, .stopped = 1, .started = kNow - 60};
+  SchedulerWord over = says(JobState::cancelled);
+  over.job.end = kNow - 1;
+  EXPECT_EQ(life(word, over), Life::running);
+  word.records.is_cancelled = true;
+  EXPECT_EQ(life(word, over), Life::running);
+  word.array->running = 0;
+  EXPECT_EQ(life(word, over), Life::cancelled);
+  over.job.end = kNow - 100;
+  word.array->running = 1;
+  EXPECT_EQ(life(word, over), Life::cancelled);
+}
+
 }  // namespace
 }  // namespace stoker::launch

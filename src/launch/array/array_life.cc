@@ -23,8 +23,10 @@ void judge_over(const OwnWord& own, RunLife& run) {
   run.records.ended = array.ended;
 }
 
-bool is_late(const SchedulerWord& word, double now) {
-  return word.kind == SchedulerWord::Kind::known && word.job.end && now - *word.job.end < kLateRecords;
+// Of a cancelled array those tasks that had not begun never say anything.
+bool may_say_more(const OwnWord& own, const SchedulerWord& word, double now) {
+  const bool is_late = word.job.end && now - *word.job.end < kLateRecords;
+  return is_late && (own.array->running > 0 || !own.records.is_cancelled);
 }
 
 }  // namespace
@@ -58,7 +60,7 @@ RunLife judge_array(const OwnWord& own, const SchedulerWord& word, double now) {
     case SchedulerWord::Kind::known:
       if (run.scheduler_job.empty()) run.scheduler_job = word.job.id;
       if (slurm::is_over(word.job.state)) {
-        if (!is_late(word, now)) judge_over(own, run);
+        if (!may_say_more(own, word, now)) judge_over(own, run);
       } else if (word.job.state != slurm::JobState::pending) {
         run.life = Life::running;
         run.nodes = word.job.nodes;
