@@ -75,12 +75,17 @@ Status put_in_place(const RemoteRequest& request, const Path& unpacked) {
 // tar(1) onto our standard output; what it says goes to standard error.
 Status run_tar(const std::vector<std::string>& words) {
   Command command;
-  command.argv = {"tar", "--create", "--format=posix", "--file=-"};
+  command.argv = {"tar",
+                  "--create",
+                  "--format=posix",
+                  "--file=-",
+                  "--warning=no-file-changed",
+                  "--warning=no-file-removed"};
   command.argv.insert(command.argv.end(), words.begin(), words.end());
   command.parent_death_signal = SIGTERM;
   OK_OR_RETURN(child, Child::spawn(command));
   OK_OR_RETURN(exit, child.wait(Deadline::never()));
-  // 1: a file was changed while it was read, as the log of a run that goes on.
+  // 1: a file was changed while it was read, as the log of a run that goes on; that is no news to anybody.
   if (exit.signal == 0 && exit.code <= 1) return {};
   return unavailable("tar: {}", to_text(exit));
 }
