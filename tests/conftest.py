@@ -34,6 +34,7 @@ def pytest_configure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="also run the tests of the long lane")
+    parser.addoption("--once", action="store_true", help="try no test a second time")
 
 
 # Files are run side by side, each by one worker. Begun last, these would be waited for by all others.
@@ -49,16 +50,15 @@ LONG_FILES = (
 )
 
 
-# On a cluster of daemons that share two cores a wait can be in vain without anybody's fault: such a test is tried once
-# more, and pytest's summary names it. A wrong answer is never asked for twice.
-TRIED_AGAIN = pytest.mark.flaky(
-    reruns=1, only_rerun=["not within", "not so after", "not done after", "does not come to rest"]
-)
+# A cluster of daemons that share two cores with three other tests is late now and then, and the test that meets this is
+# wrong about the product. Such a test is tried once more; the summary names it and shows what failed. What is late is
+# looked for with --once on a machine that is busy on purpose: script/soak busy.
+TRIED_AGAIN = pytest.mark.flaky(reruns=1)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.write_sep("_", f"waited in vain, and tried again: {report.nodeid}")
+        terminalreporter.write_sep("_", f"failed, and tried again: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)
         for title, text in report.sections:
             terminalreporter.write_sep("-", title)
@@ -67,7 +67,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent.name == "lab":
+        if item.path.parent.name == "lab" and not config.getoption("--once"):
             item.add_marker(TRIED_AGAIN)
     items.sort(key=lambda item: LONG_FILES.index(item.path.name) if item.path.name in LONG_FILES else len(LONG_FILES))
     if config.getoption("--soak"):

@@ -83,21 +83,21 @@ class Told(threading.Thread):
 
     def __init__(self, story: Callable[[Lab], None], lab: Lab):
         super().__init__(daemon=True)
-        self._story = story
-        self._lab = lab
+        self.story = story
+        self.lab = lab
         self._failure: BaseException | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            self._story(self._lab)
+            self.story(self.lab)
         except BaseException as failure:  # pytest.fail's is no Exception
             self._failure = failure
 
     def end(self) -> None:
         self.join(LIMIT + 60)
         if self.is_alive():
-            pytest.fail(f"{self._story.__name__}: does not end")
+            pytest.fail(f"{self.story.__name__}: does not end")
         if self._failure is not None:
             raise self._failure
 
@@ -120,8 +120,17 @@ def all_told(request: pytest.FixtureRequest) -> Iterator[dict[str, Told] | pytes
 
 
 @pytest.fixture
-def told(all_told: dict[str, Told] | pytest.fail.Exception) -> Callable[[Callable], None]:
-    """told(story) fails where the story fails."""
+def told(
+    request: pytest.FixtureRequest, all_told: dict[str, Told] | pytest.fail.Exception
+) -> Callable[[Callable], None]:
+    """told(story) fails where the story fails; a test that is tried again has it told from the beginning."""
     if isinstance(all_told, pytest.fail.Exception):
         raise all_told
-    return lambda story: all_told[story.__name__].end()
+
+    def end(story: Callable[[Lab], None]) -> None:
+        name = story.__name__
+        if getattr(request.node, "execution_count", 1) > 1:
+            all_told[name] = Told(story, all_told[name].lab)
+        all_told[name].end()
+
+    return end

@@ -88,7 +88,7 @@ def summarize(folder: Path, is_met: Callable[[str], bool]) -> Summary:
 def main(folder: Path) -> int:
     summary = summarize(folder, needs.is_met)
     for name in summary.tried_again:
-        print(f"waited in vain, and was tried again: {name}")
+        print(f"failed once, and was tried again: {name}")
     for name, reason in summary.skipped.items():
         print(f"skipped  {name}: {reason}")
     for name, wrong in summary.unjustified.items():
