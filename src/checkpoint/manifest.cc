@@ -5,110 +5,14 @@
 #include <span>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
-#include "base/hash.h"
 #include "checkpoint/json_fields.h"
+#include "checkpoint/manifest_form.h"
 #include "format/safetensors.h"
 
 namespace stoker::checkpoint {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr std::string_view kOpening = "{\n\"format\": \"stoker-checkpoint\",\n\"crc32c\": \"";
-constexpr std::string_view kNoChecksum = "00000000";
-constexpr int kVersion = 1;
-
-std::string checksum_text(std::uint32_t crc) { return format("{:08x}", crc); }
-
-// As if kNoChecksum stood in its place. REQUIRES: the text begins as a manifest does.
-std::uint32_t checksum_of(std::string_view text) {
-  const std::uint32_t opening = crc32c(kNoChecksum, crc32c(text.substr(0, kOpening.size())));
-  return crc32c(text.substr(kOpening.size() + kNoChecksum.size()), opening);
-}
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-// Written by hand, here and below: a step has tens of thousands of pieces, and the library makes a tree of
-// each.
-void add_text(std::string& to, std::string_view text) {
-  const bool is_plain =
-      std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
-  if (is_plain) {
-    to.append("\"").append(text).append("\"");
-  } else {
-    to += formats::json_text(text);
-  }
-}
-
-template <typename Integer>
-void add_list(std::string& to, const std::vector<Integer>& values) {
-  to += '[';
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) to += ',';
-    to += std::to_string(values[i]);
-  }
-  to += ']';
-}
-
-void add_name_and_form(std::string& to, const std::string& name, DType dtype, const Shape& shape) {
-  to += "{\"name\":";
-  add_text(to, name);
-  to.append(",\"dtype\":\"").append(to_text(dtype)).append("\",\"shape\":");
-  add_list(to, shape);
-}
-
-void add_piece(std::string& to, const Piece& piece) {
-  add_name_and_form(to, piece.name, piece.dtype, piece.shape);
-  to.append(",\"first_row\":").append(std::to_string(piece.first_row)).append(",\"data\":[");
-  to.append(std::to_string(piece.begin)).append(",").append(std::to_string(piece.end)).append("]}");
-}
-
-// Eight digits each.
-void add_sums(std::string& to, const std::vector<std::uint32_t>& sums) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  to += '"';
-  for (const std::uint32_t sum : sums) {
-    for (int shift = 28; shift >= 0; shift -= 4) to += kDigits[sum >> shift & 15];
-  }
-  to += '"';
-}
-
-std::string file_text(const ShardFile& file) {
-  std::string text = "{\"path\":";
-  add_text(text, file.path);
-  text += format(",\"rank\":{},\"bytes\":{},\"header_bytes\":{},\"crc32c\":", file.rank.value, file.bytes,
-                 file.header_bytes);
-  add_sums(text, file.blocks);
-  text += ",\"pieces\":[";
-  for (std::size_t i = 0; i < file.pieces.size(); ++i) {
-    if (i > 0) text += ',';
-    add_piece(text, file.pieces[i]);
-  }
-  return text + "]}";
-}
-
-std::string tensor_text(const TensorInfo& tensor) {
-  std::string text;
-  add_name_and_form(text, tensor.name, tensor.dtype, tensor.shape);
-  return text + "}";
-}
-
-// One element a line, so that people can read it and diff it.
-template <typename Items, typename ToText>
-std::string lines(const Items& items, ToText to_text) {
-  std::string text = "[";
-  for (const auto& item : items) {
-    text += text.size() > 1 ? ",\n " : "\n ";
-    text += to_text(item);
-  }
-  return text + "]";
-}
 
 Shape shape_of(Fields& fields) {
   Shape shape;
@@ -285,12 +189,12 @@ Status check_files(std::string_view subject, const Manifest& manifest) {
 }
 
 Status check_checksum(std::string_view subject, std::string_view text) {
-  const std::string_view opening = text.substr(0, kOpening.size());
-  if (opening != kOpening || text.size() < kOpening.size() + kNoChecksum.size()) {
+  const std::string_view opening = text.substr(0, kManifestOpening.size());
+  if (opening != kManifestOpening || text.size() < kManifestOpening.size() + kNoManifestChecksum.size()) {
     return corrupt("{}: is not the manifest of a checkpoint, or is cut off", subject);
   }
-  const std::string_view stored = text.substr(kOpening.size(), kNoChecksum.size());
-  const std::string found = checksum_text(checksum_of(text));
+  const std::string_view stored = text.substr(kManifestOpening.size(), kNoManifestChecksum.size());
+  const std::string found = manifest_checksum_text(manifest_checksum(text));
   if (stored != found)
     return corrupt("{}: damaged (crc32c {}, expected {})", subject, found, printable(stored));
   return {};
@@ -301,8 +205,9 @@ Status check_version(std::string_view subject, Fields& fields) {
   const std::uint64_t version = fields.natural("version");
   const std::vector<std::string> features = fields.texts("incompatible");
   if (!fields.ok()) return fields.status();
-  if (version != kVersion) {
-    return invalid("{}: version {} is not known (this stoker reads version {})", subject, version, kVersion);
+  if (version != kManifestVersion) {
+    return invalid("{}: version {} is not known (this stoker reads version {})", subject, version,
+                   kManifestVersion);
   }
   if (!features.empty()) {
     return invalid("{}: needs '{}', which this stoker does not know", subject, printable(features[0]));
@@ -344,28 +249,9 @@ std::uint64_t Manifest::total_bytes() const {
   return bytes;
 }
 
-std::string manifest_text(const Manifest& manifest) {
-  std::string text =
-      format("{}{}\",\n\"version\": {},\n\"incompatible\": [],\n", kOpening, kNoChecksum, kVersion);
-  text += format("\"step\": {},\n\"save\": {},\n\"run\": {},\n\"world_size\": {},\n", manifest.step.value,
-                 dump(manifest.save), dump(manifest.run), manifest.world_size.value);
-  text += format("\"written\": {},\n\"stall_s\": {},\n\"write_s\": {},\n", dump(manifest.written),
-                 dump(manifest.stall_s), dump(manifest.write_s));
-  text += format("\"state\": {},\n\"hyper_parameters\": {},\n", manifest.state.to_json(),
-                 manifest.hyper_parameters.to_json());
-  text += format("\"rank_states\": {},\n",
-                 lines(manifest.rank_states, [](const State& state) { return state.to_json(); }));
-  for (const Part part : kParts) {
-    text += format("\"{}\": {},\n", to_text(part), lines(manifest.of(part), tensor_text));
-  }
-  text += format("\"files\": {}\n}}\n", lines(manifest.files, file_text));
-  text.replace(kOpening.size(), kNoChecksum.size(), checksum_text(checksum_of(text)));
-  return text;
-}
-
 bool is_manifest_of(std::string_view text, std::string_view save) {
   // A line of its own: inside a text a line's end is escaped.
-  const std::string line = format("\n\"save\": {},\n\"run\": ", dump(std::string(save)));
+  const std::string line = format("\n\"save\": {},\n\"run\": ", formats::json_text(save));
   return check_checksum("manifest", text).ok() && text.find(line) != std::string_view::npos;
 }
 
@@ -392,22 +278,6 @@ Result<Manifest> read_manifest(const Path& folder) {
   return parse_manifest(printable(path.string()), text);
 }
 
-std::string marker_text(const ReadyMarker& marker) {
-  std::string text = "{\"save\":";
-  add_text(text, marker.save);
-  text += ",\"layout\":";
-  add_text(text, marker.layout);
-  text += ",\"samples\":";
-  add_sums(text, marker.samples);
-  text += format(",\"stall_s\":{},\"write_s\":{},\"rank_state\":{},\"files\":[", dump(marker.stall_s),
-                 dump(marker.write_s), marker.rank_state.to_json());
-  for (std::size_t i = 0; i < marker.files.size(); ++i) {
-    if (i > 0) text += ',';
-    text += file_text(marker.files[i]);
-  }
-  return text + "]}";
-}
-
 Result<ReadyMarker> parse_marker(std::string_view subject, std::string_view text) {
   JsonText json(subject, text);
   Fields fields = json.fields();
@@ -421,26 +291,6 @@ Result<ReadyMarker> parse_marker(std::string_view subject, std::string_view text
   marker.files = read_files(fields);
   if (!fields.ok()) return fields.status();
   return marker;
-}
-
-std::string sharding_info(const std::vector<Piece>& pieces) {
-  std::vector<const Piece*> sorted;
-  for (const Piece& piece : pieces) sorted.push_back(&piece);
-  std::ranges::sort(sorted, {}, [](const Piece* piece) -> std::string_view { return piece->name; });
-  std::string text = "{";
-  for (const Piece* piece : sorted) {
-    if (text.size() > 1) text += ',';
-    add_text(text, piece->name);
-    text += ":{\"saved_offsets\":[";
-    for (std::size_t i = 0; i < piece->shape.size(); ++i)
-      text += i == 0 ? std::to_string(piece->first_row) : ",0";
-    text += "]}";
-  }
-  return text + "}";
-}
-
-std::string failure_text(const Status& error) {
-  return dump(Json{{"code", to_text(error.code())}, {"message", error.message()}, {"cure", error.cure()}});
 }
 
 Status parse_failure(std::string_view subject, std::string_view text) {
