@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "slurm/script/batch_script.h"
+#include "slurm/script/option_names.h"
 #include "slurm/script/own_script.h"
 
 namespace {

@@ -10,6 +10,7 @@
 #include "explain/script/rule.h"
 #include "slurm/script/asked.h"
 #include "slurm/script/batch_script.h"
+#include "slurm/script/option_names.h"
 
 namespace stoker::explain::draft {
 namespace {

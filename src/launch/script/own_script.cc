@@ -21,6 +21,7 @@
 #include "record/capsule.h"
 #include "slurm/allocation.h"
 #include "slurm/script/lines.h"
+#include "slurm/script/option_names.h"
 
 namespace stoker::launch {
 namespace {

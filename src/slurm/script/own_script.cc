@@ -1,151 +1,14 @@
 #include "slurm/script/own_script.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "base/text.h"
 #include "slurm/script/lines.h"
+#include "slurm/script/option_names.h"
 
 namespace stoker::slurm {
 namespace {
-
-struct Letter {
-  char letter;
-  std::string_view name;
-};
-
-constexpr Letter kLetters[] = {
-    {'A', "--account"},      {'a', "--array"},      {'b', "--begin"},    {'c', "--cpus-per-task"},
-    {'C', "--constraint"},   {'d', "--dependency"}, {'D', "--chdir"},    {'e', "--error"},
-    {'G', "--gpus"},         {'h', "--help"},       {'H', "--hold"},     {'i', "--input"},
-    {'J', "--job-name"},     {'k', "--no-kill"},    {'L', "--licenses"}, {'M', "--clusters"},
-    {'m', "--distribution"}, {'N', "--nodes"},      {'n', "--ntasks"},   {'o', "--output"},
-    {'p', "--partition"},    {'q', "--qos"},        {'Q', "--quiet"},    {'s', "--oversubscribe"},
-    {'t', "--time"},         {'V', "--version"},    {'v', "--verbose"},  {'W', "--wait"},
-    {'w', "--nodelist"},     {'x', "--exclude"}};
-
-// Long options of sbatch, 20.11 to 25.05, of which people mistype one now and then.
-constexpr std::string_view kLongOptions[] = {
-    "--account",
-    "--acctg-freq",
-    "--array",
-    "--batch",
-    "--bb",
-    "--bbf",
-    "--begin",
-    "--chdir",
-    "--cluster-constraint",
-    "--clusters",
-    "--comment",
-    "--consolidate-segments",
-    "--constraint",
-    "--container",
-    "--container-id",
-    "--contiguous",
-    "--core-spec",
-    "--cores-per-socket",
-    "--cpu-freq",
-    "--cpus-per-gpu",
-    "--cpus-per-task",
-    "--deadline",
-    "--delay-boot",
-    "--dependency",
-    "--distribution",
-    "--error",
-    "--exclude",
-    "--exclusive",
-    "--export",
-    "--export-file",
-    "--extra",
-    "--extra-node-info",
-    "--get-user-env",
-    "--gid",
-    "--gpu-bind",
-    "--gpu-freq",
-    "--gpus",
-    "--gpus-per-node",
-    "--gpus-per-socket",
-    "--gpus-per-task",
-    "--gres",
-    "--gres-flags",
-    "--help",
-    "--hint",
-    "--hold",
-    "--ignore-pbs",
-    "--input",
-    "--job-name",
-    "--kill-on-invalid-dep",
-    "--licenses",
-    "--mail-type",
-    "--mail-user",
-    "--mcs-label",
-    "--mem",
-    "--mem-bind",
-    "--mem-per-cpu",
-    "--mem-per-gpu",
-    "--mem-update",
-    "--mincpus",
-    "--network",
-    "--nice",
-    "--no-kill",
-    "--no-requeue",
-    "--nodefile",
-    "--nodelist",
-    "--nodes",
-    "--ntasks",
-    "--ntasks-per-core",
-    "--ntasks-per-gpu",
-    "--ntasks-per-node",
-    "--ntasks-per-socket",
-    "--ntasks-per-tres",
-    "--oom-kill-step",
-    "--open-mode",
-    "--output",
-    "--overcommit",
-    "--oversubscribe",
-    "--parsable",
-    "--partition",
-    "--power",
-    "--prefer",
-    "--priority",
-    "--profile",
-    "--propagate",
-    "--qos",
-    "--quiet",
-    "--reboot",
-    "--requeue",
-    "--reservation",
-    "--resv-ports",
-    "--segment",
-    "--signal",
-    "--sockets-per-node",
-    "--spread-job",
-    "--stepmgr",
-    "--switches",
-    "--tasks-per-node",
-    "--test-only",
-    "--thread-spec",
-    "--threads-per-core",
-    "--time",
-    "--time-min",
-    "--tmp",
-    "--tres-bind",
-    "--tres-per-task",
-    "--uid",
-    "--usage",
-    "--use-min-nodes",
-    "--verbose",
-    "--version",
-    "--wait",
-    "--wait-all-nodes",
-    "--wckey",
-    "--wrap",
-};
-
-// With these sbatch does not, or not only, put a script into the queue.
-constexpr std::string_view kNotSubmitting[] = {"--help",    "--parsable", "--quiet", "--test-only", "--usage",
-                                               "--version", "--verbose",  "--wait",  "--wrap"};
 
 // One argument as sbatch takes it from a line (_get_argument of its opt.c): blanks part them, quotes and
 // backslashes are taken off, '#' begins a comment.
@@ -172,24 +35,6 @@ std::optional<std::string> next_argument(std::string_view& line) {
   return argument;
 }
 
-std::string long_name(std::string_view word) {
-  if (word.starts_with("--")) {
-    // sbatch takes beginnings of long options, as long as they are of one only.
-    std::string_view whole;
-    for (std::string_view name : kLongOptions) {
-      if (name == word) return std::string(word);
-      if (!name.starts_with(word)) continue;
-      if (!whole.empty()) return std::string(word);
-      whole = name;
-    }
-    return std::string(whole.empty() ? word : whole);
-  }
-  for (const Letter& each : kLetters) {
-    if (word[1] == each.letter) return std::string(each.name);
-  }
-  return std::string(word.substr(0, 2));
-}
-
 // The options of one line behind "#SBATCH".
 void read_options(std::string_view line, int number, std::vector<OwnOption>& options) {
   const std::size_t offset = std::string_view("#SBATCH").size();
@@ -214,7 +59,8 @@ void read_options(std::string_view line, int number, std::vector<OwnOption>& opt
     }
     const bool is_long = word->starts_with("--");
     const std::size_t end = is_long ? std::min(word->find('='), word->size()) : 2;
-    OwnOption option{.name = long_name(std::string_view(*word).substr(0, end)), .value = "", .line = number};
+    OwnOption option{
+        .name = long_option(std::string_view(*word).substr(0, end)), .value = "", .line = number};
     option.typed = word->substr(0, end);
     option.begin = begin;
     option.end = word_end;
@@ -328,20 +174,6 @@ Result<std::string> wrap_own_script(const OwnScript& script, const Wrapping& wra
   return std::move(lines).finish();
 }
 
-Status check_own_option(std::string_view option) {
-  const std::string shown = printable(option);
-  if (has_control_character(option)) return invalid("'{}' has a control character", shown);
-  const std::string_view name = split_option(option).first;
-  const bool is_long = name.size() > 2 && name.starts_with("--") && name[2] != '-';
-  const bool is_short = name.size() >= 2 && name[0] == '-' && name[1] != '-';
-  if (!is_long && !is_short) return invalid("'{}' is no option for sbatch (as in --time=1:00:00)", shown);
-  if (option.size() > kLongestValue) return invalid("an option of {} bytes is too long", option.size());
-  const std::string whole = long_name(name);
-  if (std::find(std::begin(kNotSubmitting), std::end(kNotSubmitting), whole) != std::end(kNotSubmitting))
-    return invalid("'{}': {} has no place here", shown, whole);
-  return {};
-}
-
 std::string folder_of_pattern(std::string_view pattern) {
   const std::size_t slash = pattern.rfind('/');
   if (slash == std::string_view::npos) return "";
@@ -349,25 +181,11 @@ std::string folder_of_pattern(std::string_view pattern) {
   return folder.find_first_of("%\\") == std::string_view::npos ? std::string(folder) : "";
 }
 
-std::string_view likely_option(std::string_view word) {
-  const std::string_view name = word.substr(0, word.find('='));
-  return closest(name, kLongOptions);
-}
-
 std::size_t count_tasks(std::string_view array) {
   std::size_t tasks = 0;
   for (std::string_view piece : split(array.substr(0, array.find('%')), ','))
     tasks += count_range(trim(piece));
   return tasks;
-}
-
-OptionName look_up_option(std::string_view name) {
-  int wholes = 0;
-  for (std::string_view each : kLongOptions) {
-    if (each == name) return OptionName::known;
-    wholes += each.starts_with(name) ? 1 : 0;
-  }
-  return wholes == 0 ? OptionName::unknown : wholes == 1 ? OptionName::known : OptionName::ambiguous;
 }
 
 std::optional<ByteCount> parse_slurm_memory(std::string_view text) {

@@ -64,10 +64,6 @@ struct Wrapping {
 /// value cannot stand in one.
 Result<std::string> wrap_own_script(const OwnScript& script, const Wrapping& wrapping);
 
-/// Invalid when `option` is no option for sbatch, or one with which sbatch does not just submit ("--wrap",
-/// "--wait", "--test-only", ...).
-Status check_own_option(std::string_view option);
-
 /// The folder that must be there for a log of this pattern to be opened ("logs" for "logs/%x-%j.out"); ""
 /// when it needs none, or when Slurm alone knows it (a % in it).
 std::string folder_of_pattern(std::string_view pattern);
@@ -75,22 +71,11 @@ std::string folder_of_pattern(std::string_view pattern);
 /// How many tasks an array of this description has ("1-10%1": 10), 0 when it is none.
 std::size_t count_tasks(std::string_view array);
 
-/// How sbatch takes a long option's name.
-enum class OptionName {
-  known,      ///< an option, or the beginning of just one
-  ambiguous,  ///< the beginning of several: refused
-  unknown,    ///< refused, unless a plug-in of the site brings it
-};
-OptionName look_up_option(std::string_view name);
-
 /// "118GB", "32000M", "1T": an amount of memory as Slurm reads it; nothing when it is none.
 std::optional<ByteCount> parse_slurm_memory(std::string_view text);
 
 /// "90", "90:00", "1:30:00", "2-12", "2-12:30:00": a time limit as Slurm writes and reads it; nothing for
 /// "UNLIMITED", and for what is none.
 std::optional<Duration> parse_slurm_limit(std::string_view text);
-
-/// sbatch's long option that was likely meant by `word` ("--ntaks-per-node"), or "".
-std::string_view likely_option(std::string_view word);
 
 }  // namespace stoker::slurm

@@ -132,30 +132,12 @@ TEST(OwnScript, values_that_no_line_can_hold_are_refused) {
   EXPECT_EQ(wrap_own_script({}, wild).status().message(), "command: an argument holds a zero byte");
 }
 
-TEST(OwnScript, options_with_which_sbatch_does_not_just_submit_are_refused) {
-  EXPECT_TRUE(check_own_option("--time=1:00").ok());
-  EXPECT_TRUE(check_own_option("-C v100").ok());
-  EXPECT_EQ(check_own_option("--wait").message(), "'--wait': --wait has no place here");
-  EXPECT_EQ(check_own_option("-W").message(), "'-W': --wait has no place here");
-  EXPECT_EQ(check_own_option("--test-only").message(), "'--test-only': --test-only has no place here");
-  EXPECT_EQ(check_own_option("time=1").message(), "'time=1' is no option for sbatch (as in --time=1:00:00)");
-  EXPECT_EQ(check_own_option("--a\nb").message(), "'--a\\x0ab' has a control character");
-  EXPECT_EQ(check_own_option("--x=" + std::string(5000, 'y')).message(),
-            "an option of 5004 bytes is too long");
-}
-
 TEST(OwnScript, the_folder_of_a_log_is_known_where_slurm_puts_nothing_into_it) {
   EXPECT_EQ(folder_of_pattern("logs/%x-%j.out"), "logs");
   EXPECT_EQ(folder_of_pattern("/scratch/me/%j.out"), "/scratch/me");
   EXPECT_EQ(folder_of_pattern("/%j.out"), "/");
   EXPECT_EQ(folder_of_pattern("slurm-%j.out"), "");
   EXPECT_EQ(folder_of_pattern("logs/%u/%j.out"), "");
-}
-
-TEST(OwnScript, a_mistyped_option_is_recognized) {
-  EXPECT_EQ(likely_option("--ntaks-per-node=4"), "--ntasks-per-node");
-  EXPECT_EQ(likely_option("--cpu-per-task"), "--cpus-per-task");
-  EXPECT_EQ(likely_option("--frobnicate"), "");
 }
 
 TEST(OwnScript, an_option_knows_its_place_in_its_line) {
@@ -175,13 +157,6 @@ TEST(OwnScript, an_option_knows_its_place_in_its_line) {
   EXPECT_EQ(options[3].stray, "3");
   EXPECT_EQ(options[3].line, 7);
   EXPECT_TRUE(read_option_line("# SBATCH -N 2", 1).empty());
-}
-
-TEST(OwnScript, options_are_known_by_their_beginnings) {
-  EXPECT_EQ(look_up_option("--time"), OptionName::known);
-  EXPECT_EQ(look_up_option("--cores"), OptionName::known);
-  EXPECT_EQ(look_up_option("--gpu"), OptionName::ambiguous);
-  EXPECT_EQ(look_up_option("--ntaks-per-node"), OptionName::unknown);
 }
 
 TEST(OwnScript, memory_and_times_are_read_as_slurm_reads_them) {

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "explain/script/rule.h"
+#include "slurm/script/option_names.h"
 #include "slurm/script/own_script.h"
 
 namespace stoker::explain {

@@ -1,0 +1,32 @@
+// The names of sbatch's options: letters, long names, their beginnings, and what a mistyped one was likely
+// meant to be. Used by what reads and checks options that people wrote. Thread-safe: no state.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace stoker::slurm {
+
+/// The long name of an option as it was typed, without its value: "--output" for "-o" and for "--outp". A
+/// word that is no option, or the beginning of several, comes back as it is. REQUIRES: it begins with '-' and
+/// has two characters.
+std::string long_option(std::string_view word);
+
+/// How sbatch takes a long option's name.
+enum class OptionName {
+  known,      ///< an option, or the beginning of just one
+  ambiguous,  ///< the beginning of several: refused
+  unknown,    ///< refused, unless a plug-in of the site brings it
+};
+OptionName look_up_option(std::string_view name);
+
+/// sbatch's long option that was likely meant by `word` ("--ntaks-per-node"), or "".
+std::string_view likely_option(std::string_view word);
+
+/// Invalid when `option` is no option for sbatch, or one with which sbatch does not just submit ("--wrap",
+/// "--wait", "--test-only", ...).
+Status check_own_option(std::string_view option);
+
+}  // namespace stoker::slurm
