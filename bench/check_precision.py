@@ -65,7 +65,9 @@ def main() -> int:
             continue
         found = said(stoker, content)
         expected = {(line, rule) for line, rules in entry["labels"] for rule in rules.split("|")}
-        missed = [(line, rules) for line, rules in entry["labels"] if not any((line, r) in found for r in rules.split("|"))]
+        missed = [
+            (line, rules) for line, rules in entry["labels"] if not any((line, r) in found for r in rules.split("|"))
+        ]
         wrong = sorted(found - expected)
         total = totals[entry["used"]]
         for place, count in enumerate((1, len(entry["labels"]) - len(missed), len(wrong), len(missed))):
