@@ -2,21 +2,22 @@
 // compile).
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
+#include <memory>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "net/shm/collectives.h"
+#include "torch/communication/board.h"
 #include "torch/communication/ledger.h"
+#include "torch/communication/meeting.h"
 #include "torch/communication/wait_limits.h"
 #include "torch/process_group.h"
 
 namespace stoker::torch {
 
-/// Destroyed from the last member to the first: the group before the store and what tells its errors.
+/// Destroyed from the last member to the first: the group before the store and what tells its errors. All but
+/// `meeting`, `limits` and `ledger` are empty in a world of one.
 struct ProcessGroup::Objects {
   explicit Objects(const Rendezvous& where) : meeting(where), limits(where.answer_within) {}
 
@@ -24,8 +25,8 @@ struct ProcessGroup::Objects {
   WaitLimits limits;
   Transport transport = Transport::automatic;
   c10::intrusive_ptr<c10d::TCPStore> store;
-  std::vector<int> others;                  ///< ranks that this one talks to over gloo
-  std::map<std::string, int> rank_of_port;  ///< "44750" → rank, as error texts of gloo name peers
+  std::unique_ptr<Board> board;  ///< over the store
+  Peers peers;
   std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>();  ///< shared with running collectives
   c10::intrusive_ptr<c10d::ProcessGroup> group;                 ///< null in a world of one
   net::shm::Collectives* ranks = nullptr;  ///< owned by the group's backend; null over gloo alone
