@@ -11,7 +11,7 @@
 #include "torch/trainer/learn/batch_tensors.h"
 #include "torch/trainer/recorder.h"
 #include "torch/trainer/saving.h"
-#include "torch/trainer/setup.h"
+#include "torch/trainer/setup/meeting_place.h"
 #include "torch/trainer/stop.h"
 
 namespace stoker::torch {

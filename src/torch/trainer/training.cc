@@ -1,23 +1,18 @@
 #include "torch/trainer/training.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include <ATen/ops/zeros.h>
-
 #include "base/stopwatch.h"
 #include "torch/communication/advice.h"
-#include "torch/data_parallel.h"
-#include "torch/trainer/learn/learner.h"
-#include "torch/trainer/learn/numerics.h"
-#include "torch/trainer/learn/rate_plan.h"
+#include "torch/edge.h"
 #include "torch/trainer/progress_line.h"
-#include "torch/trainer/recorder.h"
-#include "torch/trainer/saving.h"
-#include "torch/trainer/setup.h"
+#include "torch/trainer/setup/datasets.h"
+#include "torch/trainer/setup/setup.h"
 #include "torch/trainer/validation.h"
 
 namespace stoker::torch {
@@ -31,12 +26,6 @@ namespace {
 // own.
 enum Order : std::int64_t { kSave = 1, kStop = 2 };
 
-std::string differences_text(const std::vector<std::string>& differences) {
-  std::string text = "not as it was saved:";
-  for (const std::string& one : differences) text += (text.back() == ':' ? " " : ", ") + one;
-  return text;
-}
-
 // What a person calls a sample.
 std::string_view unit_of(Input input) {
   if (input == Input::tokens) return "sequences";
@@ -47,28 +36,30 @@ std::string_view unit_of(Input input) {
 
 class Training::Loop {
  public:
-  Loop(const job::Job& job, const RankEnvironment& environment, const StopSignals& signals, Voice& voice)
+  /// `signals` and `voice` must outlive it.
+  Loop(const job::Job& job, const RankEnvironment& environment, const StopSignals& signals, Voice& voice,
+       std::unique_ptr<Parts> parts)
       : job_(job),
-        train_(*job.train),
+        train_(*job_.train),
         environment_(environment),
         voice_(voice),
-        stop_(signals, environment.deadline) {}
+        stop_(signals, environment.deadline),
+        parts_(std::move(parts)),
+        place_(parts_->place),
+        since_save_(parts_->begun) {}
 
-  Status prepare();
   Result<Ending> run();
 
  private:
   enum class EpochEnd { complete, enough, stopped };
 
   bool is_first() const { return environment_.rank.value == 0; }
-  Status open_data();
-  Status build_model();
-  Status restore_from_checkpoint();
   Result<EpochEnd> run_epoch();
   Status run_step(data::Batch& first, StepRow& row);
-  void say_what_holds();
   Result<EpochEnd> end_epoch();
   Result<EpochEnd> validate_and_record();
+  bool is_validated(std::int64_t epoch) const;
+  Result<Scores> validate_model(EpochRow& row);
   std::int64_t orders_for_next_step();
   Status save();
   Status tell_of_published();
@@ -76,29 +67,14 @@ class Training::Loop {
   void report_progress(const StepRow& row);
   void advise_on_exchanges();
   Result<Ending> finish(EpochEnd end);
-  std::int64_t steps_of(std::uint64_t batches) const {
-    return static_cast<std::int64_t>((batches + train_.accumulate - 1) / train_.accumulate);
-  }
-  Rates first_rates() const { return RatePlan(train_, {}).at(0); }
-  std::int64_t steps_per_epoch() const { return steps_of(loader_->batches_per_epoch()); }
+  std::int64_t steps_per_epoch() const { return steps_of(train_, parts_->loader->batches_per_epoch()); }
 
   const job::Job job_;
   const job::TrainOptions& train_;
   const RankEnvironment environment_;
   Voice& voice_;
   StopRule stop_;
-  Recorder recorder_;
-  Saving saving_;
-  std::optional<data::Dataset> training_data_;
-  std::optional<data::Dataset> validation_data_;
-  std::unique_ptr<ProcessGroup> group_;
-  std::unique_ptr<Model> model_;
-  BatchForm form_;
-  std::optional<Learner> learner_;
-  std::unique_ptr<DataParallel> parallel_;
-  std::unique_ptr<data::Loader> loader_;
-  std::optional<RatePlan> rates_;
-  at::Tensor orders_;
+  const std::unique_ptr<Parts> parts_;
 
   Place place_;         ///< after the last step; `sums` are those carried over from an earlier attempt
   EpochSums own_sums_;  ///< this rank's, of this epoch and attempt
@@ -109,108 +85,6 @@ class Training::Loop {
   double waited_s_ = 0;   ///< of that for other ranks
   std::int64_t steps_here_ = 0;
 };
-
-Status Training::Loop::prepare() {
-  set_up_numerics(train_);
-  OK_OR_RETURN(recorder, Recorder::open(environment_, job_.record));
-  recorder_ = std::move(recorder);
-  RETURN_IF_ERROR(open_data());
-  OK_OR_RETURN(saving, Saving::open(saving_options(job_), environment_));
-  saving_ = std::move(saving);
-  RETURN_IF_ERROR(caught(Code::internal, "model", [&] { return build_model(); }));
-  RETURN_IF_ERROR(caught(Code::internal, "checkpoint", [&] { return restore_from_checkpoint(); }));
-  // Without the memory the first save takes it; then it only lasts longer.
-  const Status reserved = saving_.reserve(model_->state(), learner_->state());
-  if (!reserved.ok()) voice_.warn(reserved.to_string());
-
-  // The loader's threads decode the first batches while the ranks meet.
-  std::optional<data::OrderState> resume;
-  if (place_.step.value > 0) resume = place_.data;
-  OK_OR_RETURN(loader,
-               data::Loader::open(training_data_->source(), training_loader(train_, environment_), resume));
-  loader_ = std::move(loader);
-  if (!resume) place_.data = loader_->state();
-  if (loader_->batches_per_epoch() == 0) {
-    return invalid("train.drop_last: no batch is full (train.batch: {})", train_.batch);
-  }
-  rates_.emplace(train_, PlanFacts{steps_per_epoch(), environment_.world_size});
-  say_what_holds();
-
-  Rendezvous meeting = rendezvous(environment_, job_);
-  meeting.trace = recorder_.trace();
-  meeting.on_late = [this](std::string_view text) { voice_.warn(text); };
-  OK_OR_RETURN(group, ProcessGroup::connect(meeting));
-  group_ = std::move(group);
-  NamedTensors buffers = model_->state().buffers;
-  buffers.push_back({"orders", orders_});
-  OK_OR_RETURN(parallel, DataParallel::wrap(*group_, model_->state().parameters, std::move(buffers),
-                                            parallel_options(train_, *model_)));
-  parallel_ = std::move(parallel);
-  return {};
-}
-
-void Training::Loop::say_what_holds() {
-  if (!is_first()) return;
-  if (const std::string scaling = rates_->scaling_text(); !scaling.empty()) voice_.say(scaling);
-  if (train_.accumulate > 1) {
-    const auto world = static_cast<std::uint64_t>(environment_.world_size.value);
-    voice_.say(format("{} samples a step: {} batches of {} on {} ranks (train.accumulate)",
-                      world * train_.accumulate * train_.batch, train_.accumulate, train_.batch, world));
-  }
-  for (const std::string& line : without_effect(train_, environment_.world_size)) voice_.say(line);
-}
-
-Status Training::Loop::open_data() {
-  OK_OR_RETURN(training, open_dataset(job_, environment_, train_.training_data));
-  training_data_.emplace(std::move(training));
-  if (train_.validation_data && train_.validate_every > 0) {
-    OK_OR_RETURN(validation, open_dataset(job_, environment_, *train_.validation_data));
-    validation_data_.emplace(std::move(validation));
-  }
-  return {};
-}
-
-Status Training::Loop::build_model() {
-  std::vector<NamedDataset> datasets{{train_.training_data, &*training_data_}};
-  if (validation_data_) datasets.push_back({*train_.validation_data, &*validation_data_});
-  OK_OR_RETURN(classes, class_count(train_, datasets));
-  OK_OR_RETURN(columns, column_count(train_, *training_data_));
-  OK_OR_RETURN(model, make_model(model_spec(train_, classes, columns)));
-  const std::uint64_t world = static_cast<std::uint64_t>(environment_.world_size.value);
-  const std::uint64_t share = (training_data_->samples() + world - 1) / world;
-  if (!train_.drop_last && share % train_.batch == 1 && model->last_stage_size(train_.image.size) == 1) {
-    return invalid(
-               "train.batch: {} leaves one image for the last step of an epoch ({} of {} samples per rank), "
-               "which "
-               "batch norm cannot learn from",
-               train_.batch, share, training_data_->samples())
-        .cure("train.batch: {}", train_.batch > 2 ? train_.batch - 1 : train_.batch + 1);
-  }
-  model_ = std::move(model);
-  form_ = {.input = model_->input(), .columns = train_.mlp.columns.size(), .vocabulary = classes};
-  learner_.emplace(train_, environment_.rank, *model_, form_);
-  // What a step may leave out has no state before its first use: then all of it is made now, so that each
-  // checkpoint holds the same.
-  const bool may_skip = train_.precision == job::Precision::fp16;  // whole steps, the first one too
-  if (model_->leaves_out() || train_.find_unused_parameters || may_skip) learner_->make_state(first_rates());
-  orders_ = at::zeros({1}, at::kLong);
-  return {};
-}
-
-Status Training::Loop::restore_from_checkpoint() {
-  if (environment_.resume.empty()) return {};
-  learner_->make_state(first_rates());
-  OK_OR_RETURN(restored, restore(environment_.resume, environment_, model_->state(), learner_->state(),
-                                 saving_options(job_).hyper_parameters));
-  place_ = restored.place;
-  saving_.resumed_from(place_.step);
-  if (!is_first()) place_.sums = {};
-  voice_.say(
-      format("resumed from {}: epoch {}, step {}", environment_.resume, place_.data.epoch + 1, place_.step));
-  if (is_first() && !restored.differences.empty()) voice_.say(differences_text(restored.differences));
-  return recorder_.resumed(
-      {place_.step.value, static_cast<std::int64_t>(place_.data.epoch), environment_.resume});
-}
 
 Result<Ending> Training::Loop::run() {
   const auto epochs = static_cast<std::uint64_t>(train_.epochs);
@@ -231,13 +105,13 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     StepRow row;
     row.epoch = static_cast<std::int64_t>(place_.data.epoch);
     row.step = place_.step.value + 1;
-    recorder_.at(row.epoch, row.step);
-    recorder_.enter(Phase::data);
-    OK_OR_RETURN(batch, next_batch(*loader_, job_.timeouts.data));
+    parts_->recorder.at(row.epoch, row.step);
+    parts_->recorder.enter(Phase::data);
+    OK_OR_RETURN(batch, next_batch(*parts_->loader, job_.timeouts.data));
     if (!batch) return end_epoch();
     row.data_s = whole.seconds();
     RETURN_IF_ERROR(run_step(*batch, row));
-    const std::int64_t orders = orders_.const_data_ptr<std::int64_t>()[0];
+    const std::int64_t orders = parts_->orders.const_data_ptr<std::int64_t>()[0];
     if ((orders & (kSave | kStop)) != 0) {
       const Stopwatch stall;
       RETURN_IF_ERROR(save());
@@ -246,8 +120,8 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     RETURN_IF_ERROR(tell_of_published());
     row.step_s = whole.seconds();
     stop_.saw_step(row.step_s);
-    group_->saw_step(row.step_s);
-    RETURN_IF_ERROR(recorder_.step(row));
+    parts_->group->saw_step(row.step_s);
+    RETURN_IF_ERROR(parts_->recorder.step(row));
     report_progress(row);
     if ((orders & kStop) != 0) return EpochEnd::stopped;
     if (train_.steps && place_.step.value >= static_cast<std::int64_t>(*train_.steps))
@@ -256,34 +130,34 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
 }
 
 Status Training::Loop::run_step(data::Batch& first, StepRow& row) {
-  if (is_first()) orders_.mutable_data_ptr<std::int64_t>()[0] = orders_for_next_step();
-  const std::uint64_t left = loader_->batches_left() + 1;
+  if (is_first()) parts_->orders.mutable_data_ptr<std::int64_t>()[0] = orders_for_next_step();
+  const std::uint64_t left = parts_->loader->batches_left() + 1;
   const auto passes = static_cast<std::int64_t>(std::min<std::uint64_t>(train_.accumulate, left));
   std::vector<std::uint64_t> samples;
   std::optional<data::Batch> later;
   for (std::int64_t i = 0; i < passes; ++i) {
     if (i > 0) {
       const Stopwatch wait;
-      recorder_.enter(Phase::data);
-      OK_OR_RETURN(next, next_batch(*loader_, job_.timeouts.data));
+      parts_->recorder.enter(Phase::data);
+      OK_OR_RETURN(next, next_batch(*parts_->loader, job_.timeouts.data));
       if (!next) return internal("the epoch ended in the middle of a step");
       later = std::move(next);
       row.data_s += wait.seconds();
     }
     data::Batch& batch = later ? *later : first;
-    RETURN_IF_ERROR(learner_->pass(*parallel_, recorder_, batch, {i, passes}, row));
+    RETURN_IF_ERROR(parts_->learner->pass(*parts_->parallel, parts_->recorder, batch, {i, passes}, row));
     samples.insert(samples.end(), batch.samples().begin(), batch.samples().end());
     place_.data = batch.after();
   }
-  recorder_.enter(Phase::optimizer);
-  RETURN_IF_ERROR(learner_->update(*parallel_, rates_->at(row.step - 1), row));
-  if (const auto news = learner_->news(); news && is_first()) voice_.say(*news);
+  parts_->recorder.enter(Phase::optimizer);
+  RETURN_IF_ERROR(parts_->learner->update(*parts_->parallel, parts_->rates->at(row.step - 1), row));
+  if (const auto news = parts_->learner->news(); news && is_first()) voice_.say(*news);
   place_.step = Step(row.step);
   const auto count = static_cast<double>(row.samples);
   own_sums_.loss += row.loss * count;
   own_sums_.top1 += row.top1 * count;
   own_sums_.samples += count;
-  return recorder_.receipt(row, samples);
+  return parts_->recorder.receipt(row, samples);
 }
 
 std::int64_t Training::Loop::orders_for_next_step() {
@@ -292,7 +166,7 @@ std::int64_t Training::Loop::orders_for_next_step() {
   const auto step = static_cast<std::uint64_t>(place_.step.value) + 1;
   if (every.steps > 0 && step % every.steps == 0) orders |= kSave;
   if (every.time > Duration::zero() && since_save_.seconds() >= Seconds(every.time).count()) orders |= kSave;
-  if (saving_.is_due(since_save_.seconds(), RealClock().wall())) orders |= kSave;
+  if (parts_->saving.is_due(since_save_.seconds(), RealClock().wall())) orders |= kSave;
   if (stop_.is_due(RealClock().wall())) orders |= kStop;
   return orders;
 }
@@ -300,36 +174,37 @@ std::int64_t Training::Loop::orders_for_next_step() {
 Result<EpochSums> Training::Loop::summed() const {
   double sums[] = {place_.sums.loss + own_sums_.loss, place_.sums.top1 + own_sums_.top1,
                    place_.sums.samples + own_sums_.samples};
-  RETURN_IF_ERROR(group_->sum(sums));
+  RETURN_IF_ERROR(parts_->group->sum(sums));
   return EpochSums{sums[0], sums[1], sums[2], place_.sums.seconds + epoch_watch_.seconds()};
 }
 
 // A checkpoint that cannot be written does not end the training: a later one may go through.
 Status Training::Loop::save() {
-  if (!saving_.is_on()) return {};
-  recorder_.enter(Phase::checkpoint);
+  if (!parts_->saving.is_on()) return {};
+  parts_->recorder.enter(Phase::checkpoint);
   Place place = place_;
   OK_OR_RETURN(sums, summed());
   place.sums = sums;
-  const Status saved = caught(Code::internal, "checkpoint",
-                              [&] { return saving_.save(model_->state(), learner_->state(), place); });
+  const Status saved = caught(Code::internal, "checkpoint", [&] {
+    return parts_->saving.save(parts_->model->state(), parts_->learner->state(), place);
+  });
   since_save_ = {};
   if (!saved.ok()) voice_.warn(format("rank {}: checkpoint: {}", environment_.rank, saved.to_string()));
   return {};
 }
 
 Status Training::Loop::tell_of_published() {
-  const auto times = saving_.published();
-  if (const auto news = saving_.news(); news && is_first()) voice_.say(*news);
+  const auto times = parts_->saving.published();
+  if (const auto news = parts_->saving.news(); news && is_first()) voice_.say(*news);
   if (!times) return {};
-  if (const auto problem = saving_.local_problem())
+  if (const auto problem = parts_->saving.local_problem())
     voice_.warn(format("rank {}: checkpoint.local: {}; straight to {}", environment_.rank, *problem,
-                       printable(saving_.folder().string())));
+                       printable(parts_->saving.folder().string())));
   stop_.saw_write(times->stall_s + times->write_s + times->commit_s);
-  return recorder_.saved({times->step.value, static_cast<std::int64_t>(place_.data.epoch),
-                          saving_.folder() / format("step-{}", times->step),
-                          static_cast<std::int64_t>(times->bytes),
-                          times->stall_s + times->write_s + times->commit_s, times->stall_s});
+  return parts_->recorder.saved({times->step.value, static_cast<std::int64_t>(place_.data.epoch),
+                                 parts_->saving.folder() / format("step-{}", times->step),
+                                 static_cast<std::int64_t>(times->bytes),
+                                 times->stall_s + times->write_s + times->commit_s, times->stall_s});
 }
 
 Result<Training::Loop::EpochEnd> Training::Loop::end_epoch() {
@@ -341,9 +216,9 @@ Result<Training::Loop::EpochEnd> Training::Loop::end_epoch() {
   place_.sums = {};
   own_sums_ = {};
   const std::uint64_t ended = place_.data.epoch + 1;
-  place_.data = loader_->state();
+  place_.data = parts_->loader->state();
   const std::uint64_t every = job_.checkpoint.every.epochs;
-  if ((every > 0 && ended % every == 0) || saving_.wants(place_.step)) RETURN_IF_ERROR(save());
+  if ((every > 0 && ended % every == 0) || parts_->saving.wants(place_.step)) RETURN_IF_ERROR(save());
   return EpochEnd::complete;
 }
 
@@ -366,28 +241,40 @@ Result<Training::Loop::EpochEnd> Training::Loop::validate_and_record() {
                .seconds = sums.seconds,
                .samples_per_s = sums.samples / std::max(1e-9, sums.seconds),
                .validation_s = kNone};
-  const bool is_last = facts.epoch == facts.epochs;
-  if (validation_data_ && (is_last || facts.epoch % train_.validate_every == 0)) {
-    const Stopwatch watch;
-    recorder_.at(row.epoch, row.step);
-    recorder_.enter(Phase::validate);
-    RETURN_IF_ERROR(parallel_->take_buffers());
-    const auto lent = learner_->lend_validated();
-    OK_OR_RETURN(scores, validate(*group_, *model_, *validation_data_,
-                                  {validation_loader(train_, environment_), form_, train_.precision,
-                                   job_.timeouts.data, [this] { return stop_.is_due(RealClock().wall()); }}));
+  if (is_validated(facts.epoch)) {
+    OK_OR_RETURN(scores, validate_model(row));
     if (scores.interrupted) return EpochEnd::stopped;
-    row.validation_s = watch.seconds();
-    row.seconds += row.validation_s;
-    saving_.saw_validation(place_.step, {scores.loss, scores.top1, scores.top5});
     facts.validated = true;
     row.val_loss = facts.val_loss = scores.loss;
     row.val_top1 = facts.val_top1 = scores.top1;
     row.val_top5 = facts.val_top5 = scores.top5;
   }
-  RETURN_IF_ERROR(recorder_.epoch(row));
+  RETURN_IF_ERROR(parts_->recorder.epoch(row));
   if (is_first()) voice_.say(epoch_line(facts));
   return EpochEnd::complete;
+}
+
+// `epoch` counts from 1.
+bool Training::Loop::is_validated(std::int64_t epoch) const {
+  if (!parts_->validation_data) return false;
+  return epoch == static_cast<std::int64_t>(train_.epochs) || epoch % train_.validate_every == 0;
+}
+
+// The time that it takes goes into the row.
+Result<Scores> Training::Loop::validate_model(EpochRow& row) {
+  const Stopwatch watch;
+  parts_->recorder.at(row.epoch, row.step);
+  parts_->recorder.enter(Phase::validate);
+  RETURN_IF_ERROR(parts_->parallel->take_buffers());
+  const auto lent = parts_->learner->lend_validated();
+  OK_OR_RETURN(scores, validate(*parts_->group, *parts_->model, *parts_->validation_data,
+                                {validation_loader(train_, environment_), parts_->form, train_.precision,
+                                 job_.timeouts.data, [this] { return stop_.is_due(RealClock().wall()); }}));
+  if (scores.interrupted) return scores;
+  row.validation_s = watch.seconds();
+  row.seconds += row.validation_s;
+  parts_->saving.saw_validation(place_.step, {scores.loss, scores.top1, scores.top5});
+  return scores;
 }
 
 void Training::Loop::report_progress(const StepRow& row) {
@@ -402,7 +289,8 @@ void Training::Loop::report_progress(const StepRow& row) {
   stretch_.data_s += row.data_s;
   stretch_.communication_s += row.communication_s;
   const std::int64_t per_epoch = steps_per_epoch();
-  const std::int64_t in_epoch = steps_of(loader_->batches_per_epoch() - loader_->batches_left());
+  const std::int64_t in_epoch =
+      steps_of(train_, parts_->loader->batches_per_epoch() - parts_->loader->batches_left());
   if (in_epoch % train_.print_every != 0 && in_epoch != per_epoch) return;
   std::int64_t last = train_.epochs * per_epoch;
   if (train_.steps) last = std::min(last, static_cast<std::int64_t>(*train_.steps));
@@ -413,7 +301,7 @@ void Training::Loop::report_progress(const StepRow& row) {
        .step = in_epoch,
        .steps = per_epoch,
        .world_size = environment_.world_size.value,
-       .unit = unit_of(form_.input),
+       .unit = unit_of(parts_->form.input),
        .seconds_left = per_step_s * static_cast<double>(std::max<std::int64_t>(0, last - row.step)),
        .stretch = stretch_}));
   stretch_ = {};
@@ -424,29 +312,29 @@ void Training::Loop::advise_on_exchanges() {
   constexpr std::int64_t kLeastSteps = 50;  // the first ones are not like the others
   if (environment_.world_size.value == 1 || steps_here_ < kLeastSteps) return;
   const auto steps = static_cast<double>(steps_here_);
-  const auto told = group_->gather(facts_text({trained_s_ / steps, waited_s_ / steps}));
+  const auto told = parts_->group->gather(facts_text({trained_s_ / steps, waited_s_ / steps}));
   if (!told.ok() || !is_first()) return;
   std::vector<ExchangeFacts> ranks;
   for (const std::string& text : *told) ranks.push_back(parse_facts(text));
   const bool is_compressed = train_.compress_gradients != job::GradientCompression::none;
-  const std::string advice = advise(ranks, {parallel_->bucket_bytes(), is_compressed});
+  const std::string advice = advise(ranks, {parts_->parallel->bucket_bytes(), is_compressed});
   if (!advice.empty()) voice_.say(advice);
 }
 
 Result<Ending> Training::Loop::finish(EpochEnd end) {
   if (end != EpochEnd::stopped) RETURN_IF_ERROR(save());
-  recorder_.enter(Phase::checkpoint);
-  RETURN_IF_ERROR(saving_.finish());
+  parts_->recorder.enter(Phase::checkpoint);
+  RETURN_IF_ERROR(parts_->saving.finish());
   RETURN_IF_ERROR(tell_of_published());
   if (end != EpochEnd::stopped) advise_on_exchanges();
-  if (const Status traced = recorder_.finish_trace(); !traced.ok())
+  if (const Status traced = parts_->recorder.finish_trace(); !traced.ok())
     voice_.warn(format("rank {}: record.trace: {}", environment_.rank, traced.to_string()));
-  recorder_.enter(Phase::done);
+  parts_->recorder.enter(Phase::done);
   if (end != EpochEnd::stopped) return Ending::finished;
   if (is_first()) {
     voice_.say(format("stopped at epoch {} step {}: {}", place_.data.epoch + 1, place_.step, stop_.reason()));
   }
-  return saving_.is_on() ? Ending::stopped_saved : Ending::stopped_unsaved;
+  return parts_->saving.is_on() ? Ending::stopped_saved : Ending::stopped_unsaved;
 }
 
 Training::Training(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
@@ -458,8 +346,8 @@ Result<std::unique_ptr<Training>> Training::prepare(const job::Job& job, const R
   if (environment.rank.value == 0 && !resume.told.empty()) voice.say(resume.told);
   RankEnvironment here = environment;
   here.resume = resume.folder;
-  auto loop = std::make_unique<Loop>(job, here, signals, voice);
-  RETURN_IF_ERROR(loop->prepare());
+  OK_OR_RETURN(parts, set_up(job, here, voice));
+  auto loop = std::make_unique<Loop>(job, here, signals, voice, std::move(parts));
   return std::unique_ptr<Training>(new Training(std::move(loop)));
 }
 

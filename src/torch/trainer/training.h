@@ -3,26 +3,14 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include "base/status.h"
 #include "job/job.h"
 #include "torch/trainer/environment.h"
 #include "torch/trainer/stop.h"
+#include "torch/trainer/voice.h"
 
 namespace stoker::torch {
-
-/// Where the trainer's words go. Only rank 0 speaks, but for warnings.
-class Voice {
- public:
-  virtual ~Voice() = default;
-  /// How far it is; the next one may take its place.
-  virtual void progress(std::string_view line) = 0;
-  /// Something to keep.
-  virtual void say(std::string_view line) = 0;
-  /// Something is wrong, and training goes on. Any thread.
-  virtual void warn(std::string_view line) = 0;
-};
 
 enum class Ending {
   finished,         ///< all epochs, or `train.steps`

@@ -6,7 +6,7 @@
 #include "torch/edge.h"
 #include "torch/loss/accuracy.h"
 #include "torch/trainer/learn/numerics.h"
-#include "torch/trainer/setup.h"
+#include "torch/trainer/setup/datasets.h"
 
 namespace stoker::torch {
 

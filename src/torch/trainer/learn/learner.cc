@@ -6,8 +6,9 @@
 #include "data/order/mix.h"
 #include "torch/loss/accuracy.h"
 #include "torch/loss/objective.h"
+#include "torch/optim/adaptive.h"
+#include "torch/optim/sgd.h"
 #include "torch/trainer/learn/numerics.h"
-#include "torch/trainer/setup.h"
 
 namespace stoker::torch {
 
@@ -31,6 +32,30 @@ void add_to_mean(double& total, std::int64_t before, double mean, std::int64_t s
   }
   const auto a = static_cast<double>(before), b = static_cast<double>(samples);
   total = (total * a + mean * b) / (a + b);
+}
+
+// Shares the parameters with the model.
+std::unique_ptr<Optimizer> make_optimizer(const NamedTensors& parameters,
+                                          const job::OptimizerOptions& options) {
+  const Vectors vectors = options.spare_vectors ? Vectors::spared : Vectors::alike;
+  const AdaptiveOptions adaptive{.beta2 = options.beta2,
+                                 .epsilon = options.epsilon,
+                                 .weight_decay = options.weight_decay,
+                                 .vectors = vectors};
+  switch (options.kind) {
+    case job::OptimizerKind::adamw:
+      return std::make_unique<AdamW>(parameters, adaptive);
+    case job::OptimizerKind::lamb:
+      return std::make_unique<Lamb>(parameters, adaptive);
+    case job::OptimizerKind::lars:
+      return std::make_unique<Lars>(parameters, LarsOptions{options.trust, options.weight_decay, vectors});
+    case job::OptimizerKind::sgd:
+      break;
+  }
+  return std::make_unique<Sgd>(parameters,
+                               SgdOptions{.kind = options.nesterov ? Momentum::nesterov : Momentum::classic,
+                                          .weight_decay = options.weight_decay,
+                                          .vectors = vectors});
 }
 
 }  // namespace

@@ -1,19 +1,11 @@
-#include "torch/trainer/setup.h"
+#include "torch/trainer/setup/datasets.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "record/run_folder.h"
-#include "torch/optim/adaptive.h"
-#include "torch/optim/sgd.h"
-
 namespace stoker::torch {
 
 namespace {
-
-std::chrono::milliseconds in_ms(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
-}
 
 data::LoaderOptions common_loader(const job::TrainOptions& train, const RankEnvironment& environment) {
   data::LoaderOptions options;
@@ -48,56 +40,6 @@ Operations crop_of(const job::ImageOptions& image) {
 data::Operation normalize(const job::ImageOptions& image) {
   return {"normalize", {{"mean", image.mean}, {"std", image.standard_deviation}}};
 }
-
-Transport transport_of(job::Backend backend) {
-  switch (backend) {
-    case job::Backend::shm:
-      return Transport::shared_memory;
-    case job::Backend::gloo:
-      return Transport::gloo;
-    case job::Backend::automatic:
-      break;
-  }
-  return Transport::automatic;
-}
-
-}  // namespace
-
-Rendezvous rendezvous(const RankEnvironment& environment, const job::Timeouts& timeouts) {
-  Rendezvous meeting;
-  meeting.rank = environment.rank;
-  meeting.world_size = environment.world_size;
-  meeting.address = environment.address;
-  meeting.port = environment.port;
-  meeting.connect_within = in_ms(timeouts.start);
-  meeting.answer_within = in_ms(timeouts.communication);
-  // Where `stoker run` watches the ranks it speaks first: it knows all of them.
-  meeting.stopped_within = 2 * in_ms(timeouts.stopped);
-  if (!environment.attempt.empty()) {
-    // The number is in the folder already.
-    meeting.flight = record::Attempt(environment.attempt, 0).flight(environment.rank.value);
-  }
-  return meeting;
-}
-
-Rendezvous rendezvous(const RankEnvironment& environment, const job::Job& job) {
-  Rendezvous meeting = rendezvous(environment, job.timeouts);
-  meeting.transport = transport_of(job.train->backend);
-  if (!job.record.metrics && job.record.trace == 0) meeting.flight.clear();
-  return meeting;
-}
-
-Result<data::Dataset> open_dataset(const job::Job& job, const RankEnvironment& environment,
-                                   const std::string& name) {
-  const auto entry = job.data.find(name);
-  if (entry == job.data.end()) return invalid("data.{}: no such dataset in the job", name);
-  const Path folder = dataset_folder(environment, name, entry->second.source);
-  const bool is_text = job.train && job.train->model == job::Model::gpt;
-  return data::Dataset::open(folder, entry->second.split.value_or(""),
-                             is_text ? data::Labels::unneeded : data::Labels::needed);
-}
-
-namespace {
 
 DType stored_type(job::TokenType type) {
   switch (type) {
@@ -134,6 +76,16 @@ void set_content(data::LoaderOptions& options, const job::TrainOptions& train) {
 }
 
 }  // namespace
+
+Result<data::Dataset> open_dataset(const job::Job& job, const RankEnvironment& environment,
+                                   const std::string& name) {
+  const auto entry = job.data.find(name);
+  if (entry == job.data.end()) return invalid("data.{}: no such dataset in the job", name);
+  const Path folder = dataset_folder(environment, name, entry->second.source);
+  const bool is_text = job.train && job.train->model == job::Model::gpt;
+  return data::Dataset::open(folder, entry->second.split.value_or(""),
+                             is_text ? data::Labels::unneeded : data::Labels::needed);
+}
 
 data::LoaderOptions training_loader(const job::TrainOptions& train, const RankEnvironment& environment) {
   data::LoaderOptions options = common_loader(train, environment);
@@ -194,63 +146,6 @@ Result<std::int64_t> column_count(const job::TrainOptions& train, const data::Da
   OK_OR_RETURN(loader, data::Loader::open(dataset.source(), options));
   OK_OR_RETURN(batch, loader->next(Deadline::after(std::chrono::minutes(1))));
   return element_count(batch->image().shape);
-}
-
-ModelSpec model_spec(const job::TrainOptions& train, std::int64_t classes, std::int64_t columns) {
-  ModelSpec spec{.name = std::string(job::to_text(train.model)), .classes = classes, .seed = train.seed};
-  spec.image_size = train.image.size;
-  if (train.file) spec.file = *train.file;
-  spec.heads = train.heads;
-  spec.drop = train.stochastic_depth;
-  spec.gpt = {train.gpt.layers, train.gpt.heads, train.gpt.width, train.gpt.length};
-  spec.mlp.push_back(columns);
-  for (double width : train.mlp.hidden) spec.mlp.push_back(static_cast<std::int64_t>(width));
-  return spec;
-}
-
-std::unique_ptr<Optimizer> make_optimizer(const NamedTensors& parameters,
-                                          const job::OptimizerOptions& options) {
-  const Vectors vectors = options.spare_vectors ? Vectors::spared : Vectors::alike;
-  const AdaptiveOptions adaptive{.beta2 = options.beta2,
-                                 .epsilon = options.epsilon,
-                                 .weight_decay = options.weight_decay,
-                                 .vectors = vectors};
-  switch (options.kind) {
-    case job::OptimizerKind::adamw:
-      return std::make_unique<AdamW>(parameters, adaptive);
-    case job::OptimizerKind::lamb:
-      return std::make_unique<Lamb>(parameters, adaptive);
-    case job::OptimizerKind::lars:
-      return std::make_unique<Lars>(parameters, LarsOptions{options.trust, options.weight_decay, vectors});
-    case job::OptimizerKind::sgd:
-      break;
-  }
-  return std::make_unique<Sgd>(parameters,
-                               SgdOptions{.kind = options.nesterov ? Momentum::nesterov : Momentum::classic,
-                                          .weight_decay = options.weight_decay,
-                                          .vectors = vectors});
-}
-
-DataParallelOptions parallel_options(const job::TrainOptions& train, const Model& model) {
-  DataParallelOptions options{.gradients = Gradients::bucketed};
-  if (train.find_unused_parameters || model.leaves_out()) options.unused = Unused::search;
-  if (train.sync_batch_norm) options.statistics = Statistics::of_all_ranks;
-  if (train.compress_gradients == job::GradientCompression::fp16) options.compression = Compression::float16;
-  if (train.compress_gradients == job::GradientCompression::bf16) options.compression = Compression::bfloat16;
-  options.bucket = train.bucket;
-  options.first_bucket = std::min(options.first_bucket, train.bucket);
-  return options;
-}
-
-std::vector<std::string> without_effect(const job::TrainOptions& train, WorldSize world_size) {
-  std::vector<std::string> lines;
-  const bool compresses = train.compress_gradients != job::GradientCompression::none;
-  if (world_size.value == 1 && compresses)
-    lines.emplace_back("train.compress_gradients: changes nothing: there is one rank");
-  if (world_size.value == 1 && train.sync_batch_norm)
-    lines.emplace_back("train.sync_batch_norm: changes nothing: there is one rank");
-  if (train.tf32) lines.emplace_back("train.tf32: changes nothing: there is no GPU");
-  return lines;
 }
 
 }  // namespace stoker::torch
