@@ -77,6 +77,17 @@ function(stoker_precompile_headers name is_cold)
   target_precompile_headers(stoker_${name} REUSE_FROM ${owner})
 endfunction()
 
+# Texts in another language, as a function of room base.
+function(stoker_embed_catalogue code name)
+  set(source ${CMAKE_BINARY_DIR}/${name}.cc)
+  set(po ${CMAKE_SOURCE_DIR}/po/${code}.po)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
+  add_custom_command(OUTPUT ${source} DEPENDS ${po} ${script} VERBATIM
+                     COMMAND ${CMAKE_COMMAND} -DTEXT=${po} -DSOURCE=${source} -DNAME=${name} -P ${script})
+  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)
+  target_sources(stoker_base PRIVATE ${source})
+endfunction()
+
 # Reading GoogleTest's headers takes half of a test's compilation: they are read once for all rooms.
 function(stoker_add_test_headers)
   add_library(stoker_test_flags INTERFACE)
@@ -96,6 +107,7 @@ function(stoker_add_rooms)
   stoker_room(base LIBRARIES stoker::fmt stoker::crypto stoker::isal Threads::Threads)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/base/version.cc PROPERTIES COMPILE_DEFINITIONS
                               STOKER_VERSION="${PROJECT_VERSION}")
+  stoker_embed_catalogue(fr french_catalogue)
   stoker_room(config COLD ROOMS LIBRARIES stoker::yaml)
   stoker_room(format ROOMS LIBRARIES stoker::json stoker::blosc stoker::deflate stoker::lz4 stoker::snappy stoker::zlib
               stoker::zstd stoker::isal)

@@ -30,6 +30,7 @@ def pytest_configure() -> None:
     # Under nohup a hang-up is ignored, in the background of a script an interrupt; what we start would inherit that.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["LC_ALL"] = "C.UTF-8"  # what commands say does not hang on this machine's locale
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import check_messages
 import check_rooms
 import check_sizes
 import check_text
@@ -48,9 +49,9 @@ def check_format(files: list[Path], fix: bool) -> Iterator[Finding]:
 
 
 def spelled_files(files: Iterable[Path]) -> list[Path]:
-    """All text but tests, which make typing errors on purpose."""
+    """All English text but tests, which make typing errors on purpose."""
     tests = [path for path in files if path.stem.endswith("_test") or path.parts[0] == "tests"]
-    return [path for path in files if path not in tests and path.suffix not in check_text.BINARY]
+    return [path for path in files if path not in tests and path.suffix not in check_text.BINARY | {".po"}]
 
 
 def run_tool(command: list[str], files: Iterable[Path] = ()) -> Iterator[Finding]:
@@ -73,6 +74,7 @@ def checks(files: list[Path], fix: bool) -> dict[str, Callable[[], Iterator[Find
         "rooms": lambda: check_rooms.check(files, Path("cmake/rooms.cmake")),
         "sizes": lambda: check_sizes.check(files),
         "text": lambda: check_text.check(files),
+        "messages": lambda: check_messages.check(files),
         "tidy": check_tidy.check,
     }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/language/words.h"
 #include "cli/output.h"
 #include "explain/failure/failure.h"
 #include "launch/life.h"
@@ -19,7 +20,7 @@ struct Waiting {
   bool is_for_ever = false;
   std::optional<double> start;  ///< when it is expected to start, Unix seconds
 };
-Waiting waiting_of(const slurm::JobFacts& job);
+Waiting waiting_of(const slurm::JobFacts& job, const Words& words);
 
 struct Answer {
   std::string kind;  ///< "run", "job" or "log"
@@ -31,6 +32,6 @@ struct Answer {
 };
 
 /// Prints it and gives the exit code: 1 for a failure whose cause is not known.
-int print_answer(const Answer& answer, Output& out);
+int print_answer(const Answer& answer, const Words& words, Output& out);
 
 }  // namespace stoker::cli

@@ -37,6 +37,9 @@ std::string_view kind_of(Weight weight) {
   return "noise";
 }
 
+// As French has it before a colon.
+constexpr std::string_view kHardBlank = "\u00a0";
+
 // The rule's text with what its pattern found. What stays empty leaves no blanks or colon behind.
 std::string fill(std::string_view pattern, const Hit& hit) {
   std::string text;
@@ -54,12 +57,17 @@ std::string fill(std::string_view pattern, const Hit& hit) {
     }
   }
   std::string clean;
-  for (const char c : text) {
-    if (c == ' ' && clean.ends_with(' ')) continue;
-    if (c == ':' && clean.ends_with(' ')) clean.pop_back();
-    clean += c;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool takes_no_blank = text[at] == ':' || std::string_view(text).substr(at).starts_with(kHardBlank);
+    if (text[at] == ' ' && clean.ends_with(' ')) continue;
+    if (takes_no_blank && clean.ends_with(' ')) clean.pop_back();
+    clean += text[at];
   }
-  while (!clean.empty() && (clean.back() == ' ' || clean.back() == ':')) clean.pop_back();
+  for (std::size_t end = clean.size() + 1; end != clean.size();) {
+    end = clean.size();
+    if (clean.ends_with(' ') || clean.ends_with(':')) clean.pop_back();
+    if (clean.ends_with(kHardBlank)) clean.resize(clean.size() - kHardBlank.size());
+  }
   return clean;
 }
 
@@ -78,11 +86,13 @@ void note(Diagnosis& diagnosis, const std::string& name, const std::string& what
   diagnosis.notes.push_back(format("{}: {}", printable(name), what));
 }
 
-void hear_logs(const FailureFacts& facts, std::vector<Heard>& heard, Diagnosis& diagnosis) {
+void hear_logs(const FailureFacts& facts, const Words& words, std::vector<Heard>& heard,
+               Diagnosis& diagnosis) {
   for (const FailedLog& log : facts.logs) {
     Scan scan;
     const BlockSink sink = [&](std::string_view block) { scan.take(block); };
-    const auto read = log.fd >= 0 ? visit_log(log.fd, log.name, sink) : visit_log(log.file, sink);
+    const auto read =
+        log.fd >= 0 ? visit_log(log.fd, log.name, sink, words) : visit_log(log.file, sink, words);
     if (!read.ok()) {
       diagnosis.missing.emplace_back(read.error().message());
       continue;
@@ -91,12 +101,12 @@ void hear_logs(const FailureFacts& facts, std::vector<Heard>& heard, Diagnosis& 
     for (const std::string& what : read->notes) note(diagnosis, log.name, what);
     heard.push_back(
         {.name = printable(log.name), .rank = log.rank, .is_told = false, .scanned = scan.finish()});
-    if (read->bytes == 0) note(diagnosis, log.name, "is empty");
+    if (read->bytes == 0) note(diagnosis, log.name, words.say("is empty"));
   }
 }
 
 // What only came of it: "2 ranks: the connection to another rank broke (rank-0000.log:12)".
-std::string followed_text(std::vector<Suspect> followed) {
+std::string followed_text(std::vector<Suspect> followed, const Words& words) {
   // What the flight recorder tells is evidence.
   std::erase_if(followed, [](const Suspect& each) { return each.heard->name == kFlightRecorder; });
   if (followed.empty()) return "";
@@ -105,22 +115,23 @@ std::string followed_text(std::vector<Suspect> followed) {
   for (const Suspect& each : followed) {
     if (each.hit->rule == rule && each.rank() >= 0) ranks.insert(each.rank());
   }
-  const std::string who = ranks.empty()       ? ""
-                          : ranks.size() == 1 ? format("rank {}: ", *ranks.begin())
-                                              : format("{} ranks: ", ranks.size());
-  return format("{}{} ({})", who, fill(rule->cause, *followed.front().hit), where_of(followed.front()));
+  std::string who;
+  if (ranks.size() == 1) who = words.say("rank {}: ", *ranks.begin());
+  if (ranks.size() > 1) who = words.say("{} ranks: ", ranks.size());
+  return format("{}{} ({})", who, fill(words.of(rule->cause), *followed.front().hit),
+                where_of(followed.front()));
 }
 
 Evidence evidence_of(const Suspect& suspect) { return {where_of(suspect), suspect.hit->text}; }
 
-void tell_cause(const Choice& choice, Diagnosis& diagnosis) {
+void tell_cause(const Choice& choice, const Words& words, Diagnosis& diagnosis) {
   const Suspect& cause = *choice.cause;
   const FailureRule& rule = *cause.hit->rule;
   const bool is_sure = choice.is_sure && rule.weight != Weight::hang;
   diagnosis.certainty = is_sure ? Certainty::known : Certainty::likely;
   diagnosis.rule = rule.name;
-  diagnosis.cause = fill(rule.cause, *cause.hit);
-  diagnosis.cure = fill(rule.cure, *cause.hit);
+  diagnosis.cause = fill(words.of(rule.cause), *cause.hit);
+  diagnosis.cure = fill(words.of(rule.cure), *cause.hit);
   diagnosis.confirm = fill(rule.confirm, *cause.hit);
   if (cause.rank() >= 0) diagnosis.rank = cause.rank();
   diagnosis.evidence.push_back(evidence_of(cause));
@@ -131,7 +142,7 @@ void tell_cause(const Choice& choice, Diagnosis& diagnosis) {
     if (each.rank() < 0 && cause.rank() >= 0) continue;
     if (ranks.insert(each.rank()).second) diagnosis.evidence.push_back(evidence_of(each));
   }
-  diagnosis.followed = followed_text(choice.followed);
+  diagnosis.followed = followed_text(choice.followed, words);
 }
 
 // Which rank did not come to which collective, where something else was told as the cause.
@@ -161,7 +172,7 @@ void tell_lines(const std::vector<Heard>& heard, std::optional<int> first_rank, 
   }
 }
 
-void tell_slow(const std::vector<Heard>& heard, Diagnosis& diagnosis) {
+void tell_slow(const std::vector<Heard>& heard, const Words& words, Diagnosis& diagnosis) {
   std::set<std::string_view> told;
   const std::size_t most = diagnosis.also.size() + kMostAlso;
   for (const Heard& each : heard) {
@@ -170,9 +181,9 @@ void tell_slow(const std::vector<Heard>& heard, Diagnosis& diagnosis) {
       if (!told.insert(hit.rule->name).second) continue;
       diagnosis.also.push_back({.rule = std::string(hit.rule->name),
                                 .level = Level::time,
-                                .what = fill(hit.rule->cause, hit),
+                                .what = fill(words.of(hit.rule->cause), hit),
                                 .evidence = {evidence_of({&each, &hit})},
-                                .cure = fill(hit.rule->cure, hit)});
+                                .cure = fill(words.of(hit.rule->cure), hit)});
     }
   }
 }
@@ -191,14 +202,14 @@ std::string_view to_text(Certainty certainty) {
   return "unknown";
 }
 
-Diagnosis explain_failure(const FailureFacts& facts) {
+Diagnosis explain_failure(const FailureFacts& facts, const Words& words) {
   Diagnosis diagnosis;
   std::vector<Heard> heard;
   for (const FailureWord& word : facts.words) heard.push_back(hear(word));
-  hear_logs(facts, heard, diagnosis);
+  hear_logs(facts, words, heard, diagnosis);
   const Choice choice = choose(heard, facts.first_rank);
   if (choice.cause) {
-    tell_cause(choice, diagnosis);
+    tell_cause(choice, words, diagnosis);
     tell_collectives(heard, choice.cause->hit, diagnosis);
   } else {
     tell_lines(heard, facts.first_rank, diagnosis);
@@ -208,7 +219,7 @@ Diagnosis explain_failure(const FailureFacts& facts) {
                                      [&](const Evidence& e) { return e.where == each.evidence.at(0).where; });
     if (!is_told || diagnosis.certainty == Certainty::unknown) diagnosis.also.push_back(each);
   }
-  tell_slow(heard, diagnosis);
+  tell_slow(heard, words, diagnosis);
   return diagnosis;
 }
 

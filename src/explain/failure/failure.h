@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "base/status.h"
 
 namespace stoker::explain {
@@ -64,8 +65,9 @@ struct Diagnosis {
   std::uint64_t bytes = 0;           ///< of text that was read
 };
 
-/// Reads the logs and judges. A log that cannot be read is told in the diagnosis.
-Diagnosis explain_failure(const FailureFacts& facts);
+/// Reads the logs and judges. A log that cannot be read is told in the diagnosis. What logs, records and the
+/// scheduler say is quoted as it is.
+Diagnosis explain_failure(const FailureFacts& facts, const Words& words = Words());
 
 /// What a rule looks for; for `stoker explain --rules` and the docs.
 struct FailureRuleText {

@@ -24,7 +24,8 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 // Makes blocks of whole lines of pieces, and bytes of letters.
 class Blocks {
  public:
-  Blocks(const BlockSink& sink, LogReading& reading) : sink_(sink), reading_(reading) {}
+  Blocks(const BlockSink& sink, LogReading& reading, const Words& words)
+      : sink_(sink), reading_(reading), words_(words) {}
 
   void add(std::string_view piece) {
     if (reading_.bytes == 0) judge(piece);
@@ -49,7 +50,7 @@ class Blocks {
     is_wide_ = beginning.starts_with("\xFF\xFE") || beginning.starts_with("\xFE\xFF");
     low_first_ = beginning.starts_with("\xFF\xFE");
     if (is_wide_) {
-      reading_.notes.emplace_back("is UTF-16: letters beyond ASCII are not read");
+      reading_.notes.push_back(words_.say("is UTF-16: letters beyond ASCII are not read"));
       return;
     }
     const std::string_view judged = beginning.substr(0, kJudged);
@@ -58,7 +59,7 @@ class Blocks {
       return byte < ' ' && c != '\0' && c != '\n' && c != '\r' && c != '\t' && c != '\x1b' && c != '\b';
     });
     if (static_cast<std::size_t>(odd) * 10 > judged.size())
-      reading_.notes.emplace_back("does not look like a log: it is binary");
+      reading_.notes.push_back(words_.say("does not look like a log: it is binary"));
   }
 
   void add_wide(std::string_view piece) {
@@ -76,6 +77,7 @@ class Blocks {
 
   const BlockSink& sink_;
   LogReading& reading_;
+  const Words& words_;
   std::string text_;
   bool is_wide_ = false;
   bool low_first_ = false;
@@ -89,7 +91,8 @@ std::uint64_t next_data(const File& file, std::uint64_t offset, std::uint64_t si
   return static_cast<std::uint64_t>(at);
 }
 
-void read_plain(const File& file, std::uint64_t size, Blocks& blocks, LogReading& reading) {
+void read_plain(const File& file, std::uint64_t size, Blocks& blocks, LogReading& reading,
+                const Words& words) {
   std::vector<std::byte> buffer(kPiece);
   std::uint64_t hole = 0;
   for (std::uint64_t offset = 0; offset < size;) {
@@ -99,25 +102,25 @@ void read_plain(const File& file, std::uint64_t size, Blocks& blocks, LogReading
     const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), size - offset));
     if (piece.empty()) break;
     if (const Status read = file.read_at(offset, piece); !read.ok()) {
-      reading.notes.push_back(format("changed while it was read ({})", read.message()));
+      reading.notes.push_back(words.say("changed while it was read ({})", read.message()));
       break;
     }
     blocks.add(text_of(piece));
     offset += piece.size();
   }
   if (hole >= kPiece)
-    reading.notes.push_back(format("has holes without data ({}), passed over", rounded(ByteCount{hole})));
+    reading.notes.push_back(words.say("has holes without data ({}), passed over", rounded(ByteCount{hole})));
 }
 
 void read_expanded(formats::ExpandingReader& reader, const std::string& name, Blocks& blocks,
-                   LogReading& reading) {
+                   LogReading& reading, const Words& words) {
   for (;;) {
     const auto piece = reader.next();
     if (!piece.ok()) {
       std::string_view why = piece.error().message();
       const std::string prefix = name + ": ";
       if (why.starts_with(prefix)) why.remove_prefix(prefix.size());
-      reading.notes.push_back(format("{}: read as far as it goes", why));
+      reading.notes.push_back(words.say("{}: read as far as it goes", why));
       return;
     }
     if (piece->empty()) return;
@@ -140,7 +143,7 @@ Result<std::size_t> read_fully(int fd, const std::string& name, std::span<std::b
 
 }  // namespace
 
-Result<LogReading> visit_log(const Path& path, const BlockSink& sink) {
+Result<LogReading> visit_log(const Path& path, const BlockSink& sink, const Words& words) {
   struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) return posix_error(path.string(), errno);
   if (!S_ISREG(facts.st_mode)) return invalid("{}: is no regular file", path);
@@ -150,19 +153,19 @@ Result<LogReading> visit_log(const Path& path, const BlockSink& sink) {
   const auto read = std::span(beginning).first(std::min<std::uint64_t>(size, beginning.size()));
   RETURN_IF_ERROR(file.read_at(0, read));
   LogReading reading;
-  Blocks blocks(sink, reading);
+  Blocks blocks(sink, reading, words);
   const formats::Packing packing = formats::packing_of(read);
   if (packing == formats::Packing::none) {
-    read_plain(file, size, blocks, reading);
+    read_plain(file, size, blocks, reading, words);
   } else {
     OK_OR_RETURN(reader, formats::ExpandingReader::open(file, packing));
-    read_expanded(reader, path.string(), blocks, reading);
+    read_expanded(reader, path.string(), blocks, reading, words);
   }
   blocks.finish();
   return reading;
 }
 
-Result<LogReading> visit_log(int fd, const std::string& name, const BlockSink& sink) {
+Result<LogReading> visit_log(int fd, const std::string& name, const BlockSink& sink, const Words& words) {
   std::array<std::byte, 4> beginning{};
   OK_OR_RETURN(count, read_fully(fd, name, beginning));
   std::span<const std::byte> first = std::span(beginning).first(count);
@@ -176,8 +179,8 @@ Result<LogReading> visit_log(int fd, const std::string& name, const BlockSink& s
   };
   OK_OR_RETURN(reader, formats::ExpandingReader::open(name, next, packing));
   LogReading reading;
-  Blocks blocks(sink, reading);
-  read_expanded(reader, name, blocks, reading);
+  Blocks blocks(sink, reading, words);
+  read_expanded(reader, name, blocks, reading, words);
   blocks.finish();
   return reading;
 }

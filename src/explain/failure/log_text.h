@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/language/words.h"
 #include "base/status.h"
 
 namespace stoker::explain {
@@ -24,9 +25,10 @@ using BlockSink = std::function<void(std::string_view block)>;
 /// Reads the file as far as it goes now. Holes of a sparse file are passed over; packed data that is cut off
 /// or damaged, and a file that shrinks, end the reading and leave a note. NotFound without it, Invalid for
 /// what is no regular file.
-Result<LogReading> visit_log(const Path& file, const BlockSink& sink);
+Result<LogReading> visit_log(const Path& file, const BlockSink& sink, const Words& words = Words());
 
 /// The same of what comes through an open descriptor, up to its end, a pipe too; `name` is how notes call it.
-Result<LogReading> visit_log(int fd, const std::string& name, const BlockSink& sink);
+Result<LogReading> visit_log(int fd, const std::string& name, const BlockSink& sink,
+                             const Words& words = Words());
 
 }  // namespace stoker::explain

@@ -116,7 +116,7 @@ int rank_in_name(std::string_view name) {
 }
 
 FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& attempt,
-                          const record::RunState& records, double now) {
+                          const record::RunState& records, double now, const Words& words) {
   FailureFacts facts;
   const auto found = observe::ranks_with_logs(attempt);
   const std::vector<int> ranks = found.ok() ? *found : std::vector<int>();
@@ -125,11 +125,12 @@ FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& a
        ++node)
     add_log(attempt.torchrun_log(static_cast<int>(node)), -1, facts);
   add_log(attempt.batch_log(), -1, facts);
-  facts.also = findings_of_use(attempt);
+  facts.also = findings_of_use(attempt, words);
   const auto last = run.last_attempt();
   if (!last.ok() || last->number() != attempt.number()) return facts;
   if (records.state == record::State::done) {
-    for (const observe::Doubt& doubt : observe::doubts_of(attempt)) facts.also.push_back(finding_of(doubt));
+    for (const observe::Doubt& doubt : observe::doubts_of(attempt))
+      facts.also.push_back(finding_of(doubt, words));
   }
   facts.first_rank = records.first_rank;
   if (!records.reason.empty())
@@ -143,12 +144,12 @@ FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& a
   return facts;
 }
 
-Finding finding_of(const observe::Doubt& doubt) {
+Finding finding_of(const observe::Doubt& doubt, const Words& words) {
   return {.rule = "failed-line",
           .level = Level::job,
-          .what = "it ended well, but a line tells of a failure: " + doubt.text,
+          .what = words.say("it ended well, but a line tells of a failure: {}", doubt.text),
           .evidence = {{format("{}:{}", printable(doubt.file.filename().string()), doubt.line), doubt.text}},
-          .cure = "set -e -o pipefail at the beginning of the script, so that a failure ends it"};
+          .cure = words.say("set -e -o pipefail at the beginning of the script, so that a failure ends it")};
 }
 
 Result<std::vector<FailedLog>> logs_in_folder(const Path& folder) {

@@ -83,7 +83,7 @@ struct Kind {
   Level level;
 };
 
-Finding finding(const NodeUse& use, Kind kind, std::string what, std::string evidence, std::string cure) {
+Finding finding(const NodeUse& use, Kind kind, Said what, Said evidence, Said cure) {
   return {.rule = std::string(kind.rule),
           .level = kind.level,
           .what = std::move(what),
@@ -104,12 +104,13 @@ void judge_unused_gpus(const NodeUse& use, std::vector<Finding>& found) {
   // A node may show GPUs of others, too.
   if (asked == 0 || seen < asked || seen - unused.size() >= asked) return;
   const std::size_t idle = asked - (seen - unused.size());
-  found.push_back(finding(
-      use, {"gpus-unused", Level::time},
-      format("{} of {} GPUs of node {} {} never used", idle, asked, use.node, idle == 1 ? "was" : "were"),
-      format("GPU {}: at most {:.0f} % busy", list_of(unused), kUnused),
-      "a rank for each GPU (resources: {ranks_per_node: ...}) that calls "
-      "torch.cuda.set_device(LOCAL_RANK), or fewer GPUs"));
+  found.push_back(
+      finding(use, {"gpus-unused", Level::time},
+              idle == 1 ? use.words.say("1 of {} GPUs of node {} was never used", asked, use.node)
+                        : use.words.say("{} of {} GPUs of node {} were never used", idle, asked, use.node),
+              use.words.say("GPU {}: at most {:.0f} % busy", list_of(unused), kUnused),
+              use.words.say("a rank for each GPU (resources: {{ranks_per_node: ...}}) that calls "
+                            "torch.cuda.set_device(LOCAL_RANK), or fewer GPUs")));
 }
 
 std::size_t swings_of(const Values& busy) {
@@ -141,13 +142,14 @@ void judge_swinging_gpus(const NodeUse& use, std::vector<Finding>& found) {
     swinging.push_back(gpu);
   }
   if (swinging.empty()) return;
-  found.push_back(
-      finding(use, {"gpu-swings", Level::time},
-              format("GPU {} of node {} swings between {:.0f} % and {:.0f} %: it waits again and again",
-                     swinging.front(), use.node, low, high),
-              format("GPU {}: busy_percent", list_of(swinging)),
-              "more loader workers, data on the node's own disk (stage, data.place: local), fewer logs and "
-              "checkpoints"));
+  found.push_back(finding(
+      use, {"gpu-swings", Level::time},
+      use.words.say("GPU {} of node {} swings between {:.0f} % and {:.0f} %: it waits again and again",
+                    swinging.front(), use.node, low, high),
+      use.words.say("GPU {}: busy_percent", list_of(swinging)),
+      use.words.say(
+          "more loader workers, data on the node's own disk (stage, data.place: local), fewer logs and "
+          "checkpoints")));
 }
 
 void judge_idle_cpus(const NodeUse& use, std::vector<Finding>& found) {
@@ -162,12 +164,12 @@ void judge_idle_cpus(const NodeUse& use, std::vector<Finding>& found) {
   if (used.empty()) return;
   const double most = *std::max_element(used.begin(), used.end());
   if (most >= asked / 2.0) return;
-  found.push_back(
-      finding(use, {"cpus-idle", Level::advice},
-              format("ranks of node {} use {:.1f} of the {} CPUs that each asked for", use.node, most, asked),
-              "rank*.cpu_cores, 95 % of the samples are below",
-              format("resources: {{cpus_per_rank: {}}}, or more loader workers",
-                     std::max(1, static_cast<int>(std::ceil(most))))));
+  found.push_back(finding(
+      use, {"cpus-idle", Level::advice},
+      use.words.say("ranks of node {} use {:.1f} of the {} CPUs that each asked for", use.node, most, asked),
+      use.words.say("rank*.cpu_cores, 95 % of the samples are below"),
+      use.words.say("resources: {{cpus_per_rank: {}}}, or more loader workers",
+                    std::max(1, static_cast<int>(std::ceil(most))))));
 }
 
 struct Growth {
@@ -210,9 +212,9 @@ std::string rate_text(const Growth& growth, const NodeUse& use) {
   const auto time = use.steps.column("time");
   if (time.size() >= 2 && time.back() > time.front()) {
     const double step = (time.back() - time.front()) / static_cast<double>(time.size() - 1);
-    return format("{} a step", bytes_text(growth.per_second * step));
+    return use.words.say("{} a step", bytes_text(growth.per_second * step));
   }
-  return format("{} a minute", bytes_text(60 * growth.per_second));
+  return use.words.say("{} a minute", bytes_text(60 * growth.per_second));
 }
 
 void judge_growing_memory(const NodeUse& use, std::vector<Finding>& found) {
@@ -236,14 +238,16 @@ void judge_growing_memory(const NodeUse& use, std::vector<Finding>& found) {
         (most.back() - usages.back()) / (first->per_second * static_cast<double>(growing.size()));
     const double minutes = std::round(left / 60);
     if (minutes >= 1 && minutes < 30 * 24 * 60)
-      full = format(", all there is in {}", rounded_duration(std::chrono::minutes(std::llround(minutes))));
+      full = use.words.say(", all there is in {}",
+                           rounded_duration(std::chrono::minutes(std::llround(minutes))));
   }
-  found.push_back(
-      finding(use, {"memory-grows", Level::time},
-              format("memory of rank {} grows by {}, from {} to {}{}", growing.front(),
-                     rate_text(*first, use), bytes_text(first->from), bytes_text(first->to), full),
-              format("rank {}: rss_bytes", list_of(growing)),
-              "what each step keeps: losses without .item(), lists of outputs, a cache without a bound"));
+  found.push_back(finding(
+      use, {"memory-grows", Level::time},
+      use.words.say("memory of rank {} grows by {}, from {} to {}{}", growing.front(), rate_text(*first, use),
+                    bytes_text(first->from), bytes_text(first->to), full),
+      use.words.say("rank {}: rss_bytes", list_of(growing)),
+      use.words.say(
+          "what each step keeps: losses without .item(), lists of outputs, a cache without a bound")));
 }
 
 }  // namespace
@@ -257,7 +261,8 @@ std::vector<Finding> findings_of_node(const NodeUse& use) {
   return found;
 }
 
-std::vector<Finding> findings_of_steps(const std::string& file, const record::MetricTable& steps) {
+std::vector<Finding> findings_of_steps(const std::string& file, const record::MetricTable& steps,
+                                       const Words& words) {
   const Values wait = numbers_of(steps.column("data_s"));
   const Values whole = numbers_of(steps.column("step_s"));
   if (wait.size() < kFewest || whole.size() != wait.size()) return {};
@@ -265,18 +270,20 @@ std::vector<Finding> findings_of_steps(const std::string& file, const record::Me
   if (share < kWait) return {};
   return {{.rule = "data-wait",
            .level = Level::time,
-           .what = format("{:.0f} % of a step waits for data", 100 * share),
+           .what = words.say("{:.0f} % of a step waits for data", 100 * share),
            .evidence = {{file, "data_s of step_s"}},
-           .cure = "stoker data bench DATASET; more loader workers, data: {train: {place: local}}"}};
+           .cure = words.say(
+               "stoker data bench DATASET; more loader workers, data: {{train: {{place: local}}}}")}};
 }
 
-std::vector<Finding> findings_of_use(const record::Attempt& attempt) {
+std::vector<Finding> findings_of_use(const record::Attempt& attempt, const Words& words) {
   std::vector<Finding> found;
   std::set<std::string> told;
   NodeUse use;
+  use.words = words;
   if (const auto job = job::load(attempt.job()); job.ok()) use.asked = job->resources;
   if (auto steps = record::read_metrics(attempt.metrics(0)); steps.ok()) {
-    found = findings_of_steps(attempt.metrics(0).filename().string(), *steps);
+    found = findings_of_steps(attempt.metrics(0).filename().string(), *steps, words);
     use.steps = *std::move(steps);
   }
   for (use.node = 0; use.node < kMostNodes; ++use.node) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "job/job.h"
 #include "record/metrics.h"
 #include "record/run_folder.h"
@@ -13,7 +14,7 @@
 namespace stoker::explain {
 
 /// What one attempt's samples tell. Nothing of a run too short to judge: fewer than 60 samples.
-std::vector<Finding> findings_of_use(const record::Attempt& attempt);
+std::vector<Finding> findings_of_use(const record::Attempt& attempt, const Words& words = Words());
 
 /// One node's samples, and what its ranks asked for.
 struct NodeUse {
@@ -22,11 +23,13 @@ struct NodeUse {
   record::MetricTable samples;
   record::MetricTable steps;  ///< of rank 0; without rows where it records none
   job::Resources asked;
+  Words words;  ///< that findings are told in
 };
 /// The same of one node.
 std::vector<Finding> findings_of_node(const NodeUse& use);
 
 /// Waiting for data in the steps of a rank; nothing where it is little.
-std::vector<Finding> findings_of_steps(const std::string& file, const record::MetricTable& steps);
+std::vector<Finding> findings_of_steps(const std::string& file, const record::MetricTable& steps,
+                                       const Words& words = Words());
 
 }  // namespace stoker::explain

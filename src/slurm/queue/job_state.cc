@@ -30,7 +30,12 @@ constexpr Word kWords[] = {
     {"LAUNCH_FAILED", "LF", JobState::failed},  {"RECONFIG_FAIL", "RC", JobState::node_failed},
 };
 
-constexpr std::pair<std::string_view, std::string_view> kReasons[] = {
+struct Reason {
+  std::string_view name;
+  std::string_view words;
+};
+
+constexpr Reason kReasons[] = {
     {"Priority", "jobs of higher priority are ahead"},
     {"Resources", "it is next, and waits for free resources"},
     {"Dependency", "it waits for another job"},
@@ -56,6 +61,12 @@ constexpr std::pair<std::string_view, std::string_view> kReasons[] = {
     {"NodeDown", "a node it asks for is down"},
     {"launch_failed_requeued_held", "its start failed on a node, and it is held"},
     {"job_requeued_in_held_state", "it was requeued, and is held"},
+};
+
+// What stands for all that begin so and have no words of their own.
+constexpr Reason kBeginnings[] = {
+    {"QOS", "a limit of its quality of service is reached"},
+    {"Assoc", "a limit of its account is reached"},
 };
 
 bool equal_letters(std::string_view a, std::string_view b) {
@@ -129,11 +140,12 @@ bool is_over(JobState state) {
 std::string_view reason_words(std::string_view reason) {
   // "ReqNodeNotAvail, UnavailableNodes:n3", "Nodes required for job are DOWN, ..." as 'Resources'.
   const std::string_view word = reason.substr(0, reason.find(','));
-  for (const auto& [name, words] : kReasons) {
-    if (word == name) return words;
+  for (const Reason& known : kReasons) {
+    if (word == known.name) return known.words;
   }
-  if (word.starts_with("QOS")) return "a limit of its quality of service is reached";
-  if (word.starts_with("Assoc")) return "a limit of its account is reached";
+  for (const Reason& known : kBeginnings) {
+    if (word.starts_with(known.name)) return known.words;
+  }
   return "";
 }
 

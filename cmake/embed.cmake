@@ -1,0 +1,10 @@
+# cmake -DTEXT=FILE -DSOURCE=FILE.cc -DNAME=FUNCTION -P embed.cmake: a source with the text as it is, for a program that
+# has to have it wherever it is.
+file(READ ${TEXT} text)
+file(WRITE ${SOURCE} "#include \"base/language/catalogue.h\"\n
+namespace stoker {
+std::string_view ${NAME}() {
+  static constexpr char kText[] = R\"po(${text})po\";
+  return {kText, sizeof kText - 1};
+}
+}  // namespace stoker\n")

@@ -1,0 +1,74 @@
+"""What is said in another language, as a person meets it: by --lang, by the locale, on a terminal of any kind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+FULL = "OSError: [Errno 28] No space left on device: '/a'\n"
+CAUSE = "cause      le disque est plein\u00a0: /a\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    (tmp_path / "train.log").write_text("epoch 1\n" + FULL)
+    return "train.log"
+
+
+def test_a_log_is_explained_in_french(stoker, log: str):
+    assert stoker("explain", log, "--lang", "fr", code=0).out == (
+        "train.log\n  " + CAUSE + "  indices    train.log:2  OSError: [Errno 28] No space left on device: '/a'\n"
+        "  remède     df -h et df -i disent lequel\u00a0; les points de reprise sur un autre disque, ou moins nombreux "
+        "(checkpoint.keep)\n"
+        "  vérifier   df -h; df -i\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("locale", "is_french"),
+    [
+        ({"LANG": "fr_FR.UTF-8"}, True),
+        ({"LC_MESSAGES": "fr_CA", "LANG": "en_US.UTF-8"}, True),
+        ({"LC_ALL": "fr_BE.ISO-8859-1", "LC_MESSAGES": "C"}, True),
+        ({"LC_ALL": "", "LANG": "fr"}, True),
+        ({"LC_ALL": "C", "LANG": "fr_FR.UTF-8"}, False),
+        ({"LC_MESSAGES": "en_GB.UTF-8", "LANG": "fr_FR.UTF-8"}, False),
+        ({"LANG": "de_DE.UTF-8"}, False),
+        ({}, False),
+    ],
+)
+def test_the_locale_chooses_the_language(stoker, log: str, locale: dict[str, str], is_french: bool):
+    environment = {"LC_ALL": None, "LC_MESSAGES": None, "LANG": None} | locale
+    assert (CAUSE in stoker("explain", log, env=environment, code=0).out) is is_french
+    assert CAUSE not in stoker("explain", log, "--lang", "en", env=environment, code=0).out
+
+
+def test_letters_are_utf_8_whatever_the_locale(stoker, log: str):
+    said = stoker("explain", log, "--lang", "fr", env={"LC_ALL": "C"}, encoding="utf-8", errors="strict", code=0).out
+    assert "remède     df -h" in said
+
+
+def test_json_keeps_its_keys_and_names(stoker, log: str):
+    english, french = (json.loads(stoker("explain", log, "--json", "--lang", lang).out) for lang in ("en", "fr"))
+    assert english["diagnosis"].keys() == french["diagnosis"].keys()
+    for same in ("rule", "certainty", "rank", "evidence", "confirm"):
+        assert english["diagnosis"][same] == french["diagnosis"][same]
+    assert french["diagnosis"]["cause"] == "le disque est plein\u00a0: /a"
+
+
+def test_a_language_that_is_not_spoken_is_refused_with_the_choices(stoker, log: str):
+    told = stoker("explain", log, "--lang", "de", code=2).err
+    assert "no language 'de'" in told and "en, fr, auto" in told
+
+
+def test_what_nobody_knows_is_said_in_french(stoker, tmp_path: Path):
+    (tmp_path / "odd.log").write_text("the gizmo refused to turn\n")
+    assert (
+        "  cause      inconnue\u00a0; ces lignes en disent le plus\n"
+        in stoker("explain", "odd.log", "--lang", "fr", code=1).out
+    )
+
+
+def test_the_list_of_rules_is_in_french(stoker):
+    rules = json.loads(stoker("explain", "--rules", "--json", "--lang", "fr", code=0).out)["rules"]
+    assert "/dev/shm est plein" in {rule["cause"] for rule in rules}
