@@ -197,6 +197,52 @@ TEST(Explain, a_failure_that_a_log_goes_on_long_after_is_only_likely) {
   EXPECT_EQ(explain(text).certainty, Certainty::likely);
 }
 
+TEST(Explain, what_a_script_went_on_after_is_a_cause_only_where_nothing_else_is) {
+  const std::string missing = "rm: cannot remove 'models/a': No such file or directory\n";
+  std::string steps;
+  for (int i = 0; i < 100; ++i) steps += format("step {}\n", i);
+  EXPECT_EQ(explain(missing).certainty, Certainty::known);
+  EXPECT_EQ(explain(missing + steps).certainty, Certainty::likely);
+  EXPECT_EQ(explain(missing + steps + "KeyError: 'x'\n").rule, "tool-file-missing");
+  EXPECT_EQ(explain(missing + steps +
+                    "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n")
+                .rule,
+            "python-exception");
+  EXPECT_EQ(
+      explain(missing + steps + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T15:13:52 ***\n")
+          .rule,
+      "job-cancelled");
+}
+
+TEST(Explain, a_missing_environment_is_the_cause_of_what_python_then_does_not_find) {
+  const Diagnosis diagnosis = explain(
+      "job.sh: line 15: venv/bin/activate: No such file or directory\nstarting\n"
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n"
+      "ModuleNotFoundError: No module named 'torch'\n");
+  EXPECT_EQ(diagnosis.rule, "file-of-script-missing");
+  EXPECT_EQ(diagnosis.certainty, Certainty::known);
+}
+
+TEST(Explain, what_a_progress_bar_draws_over_counts_like_lines) {
+  std::string bar = "bash: data/a: No such file or directory\n";
+  for (int i = 0; i < 100; ++i) bar += format("\r{} %|####", i);
+  EXPECT_EQ(explain(bar + "\n").certainty, Certainty::likely);
+  bar += "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T15:13:52 DUE TO TIME LIMIT ***\n";
+  EXPECT_EQ(explain(bar).rule, "time-limit");
+}
+
+TEST(Explain, ranks_that_mpiexec_ended_are_not_the_cause_of_one_that_crashed) {
+  EXPECT_EQ(explain("=   KILLED BY SIGNAL: 9 (Killed)\n=   KILLED BY SIGNAL: 11 (Segmentation fault)\n").rule,
+            "crashed");
+}
+
+TEST(Explain, a_warning_of_something_missing_is_no_failure) {
+  EXPECT_EQ(explain("2019 WARNING logger.py:343 -- Could not load: No module named 'tensorflow'.\n"
+                    "RuntimeWarning: numpy.dtype size changed, may indicate binary incompatibility.\n")
+                .rule,
+            "");
+}
+
 TEST(Explain, a_failure_long_before_the_end_is_no_cause) {
   std::string text = "OSError: [Errno 28] No space left on device: '/a'\n";
   for (int i = 0; i < 2000; ++i) text += format("step {}\n", i);

@@ -13,6 +13,8 @@ constexpr std::uint64_t kLongPause = 1000;
 // After a failure that ends a job, no more lines than these stand between those that tell of it and of its
 // end.
 constexpr std::uint64_t kShortPause = 60;
+// A script's last complaint stands no further from its end.
+constexpr std::uint64_t kLastWords = 8;
 // Exceptions raised while one is handled stand close to each other.
 constexpr std::uint64_t kChained = 80;
 
@@ -71,16 +73,20 @@ Suspect more_special(const Suspect& cause, const std::vector<Suspect>& suspects)
   return cause;
 }
 
-// Lines that no rule knows between a failure and line `until` of its log.
+// A place in a log: what is drawn over another text on the same line counts like a line of its own.
+std::uint64_t place_of(const Hit& hit) { return hit.line + hit.drawn; }
+std::uint64_t end_of(const Heard& heard) { return heard.scanned.lines + heard.scanned.drawn + 1; }
+
+// Lines that no rule knows between a failure and a place behind it in its log.
 std::uint64_t quiet_lines(const Suspect& cause, std::uint64_t until) {
   std::uint64_t quiet = 0;
-  std::uint64_t last = cause.hit->line;
+  std::uint64_t last = place_of(*cause.hit);
   const auto pass = [&](std::uint64_t begin, std::uint64_t end) {
     if (end <= last || end > until) return;
     quiet += begin > last + 1 ? begin - last - 1 : 0;
     last = end;
   };
-  for (const Hit& hit : cause.heard->scanned.hits) pass(hit.begin, hit.line);
+  for (const Hit& hit : cause.heard->scanned.hits) pass(hit.begin + hit.drawn, place_of(hit));
   pass(until, until);
   return quiet;
 }
@@ -89,7 +95,20 @@ std::uint64_t quiet_lines(const Suspect& cause, std::uint64_t until) {
 bool was_survived(const Suspect& cause, const Suspect& outside) {
   if (cause.heard->is_told) return false;
   const bool is_same_log = cause.heard == outside.heard;
-  return quiet_lines(cause, is_same_log ? outside.hit->line : cause.heard->scanned.lines + 1) > kShortPause;
+  return quiet_lines(cause, is_same_log ? place_of(*outside.hit) : end_of(*cause.heard)) > kShortPause;
+}
+
+// Whether a script went on after that, so that it is a cause only where nothing else is.
+bool was_passed_over(const Suspect& suspect, const std::vector<Suspect>& end) {
+  if (!suspect.hit->rule->script_goes_on || suspect.heard->is_told) return false;
+  for (const Suspect& each : end) {
+    const Weight weight = each.hit->rule->weight;
+    const bool is_failure = weight != Weight::effect && weight != Weight::slow &&
+                            !each.hit->rule->script_goes_on && each.heard == suspect.heard &&
+                            each.hit->line > suspect.hit->line;
+    if (is_failure) return quiet_lines(suspect, each.hit->begin + each.hit->drawn) > kShortPause;
+  }
+  return quiet_lines(suspect, end_of(*suspect.heard)) > kLastWords;
 }
 
 void split_end(const Heard& heard, std::vector<Suspect>& end, std::vector<Suspect>& earlier) {
@@ -118,14 +137,22 @@ Choice choose(const std::vector<Heard>& heard, std::optional<int> first_rank) {
   }
   std::vector<Suspect> end, earlier;
   for (const Heard& each : heard) split_end(each, end, earlier);
+  std::vector<Suspect> passed;
+  for (const Suspect& each : end) {
+    if (was_passed_over(each, end)) passed.push_back(each);
+  }
+  std::erase_if(end, [&](const Suspect& each) {
+    return std::any_of(passed.begin(), passed.end(), [&](const Suspect& one) { return one.hit == each.hit; });
+  });
   Choice choice;
   choice.cause = cause_of(end, first_rank);
   choice.is_sure = choice.cause.has_value();
   // What a log goes on for so long after was perhaps survived.
   if (choice.cause && !choice.cause->heard->is_told)
-    choice.is_sure = quiet_lines(*choice.cause, choice.cause->heard->scanned.lines + 1) <= kLongPause / 2;
+    choice.is_sure = quiet_lines(*choice.cause, end_of(*choice.cause->heard)) <= kLongPause / 2;
   if (!choice.cause) choice.cause = first_of(end, {Weight::ending}, first_rank);
   if (!choice.cause) choice.cause = first_of(end, {Weight::effect}, first_rank);
+  if (!choice.cause && !passed.empty()) choice.cause = passed.front();
   // Ranks that wait, or lost a peer, may go on printing for long after what that peer said.
   const bool is_effect = choice.cause && (choice.cause->hit->rule->weight == Weight::hang ||
                                           choice.cause->hit->rule->weight == Weight::effect);

@@ -33,7 +33,11 @@ struct FailureRule {
   std::string_view confirm;  ///< the command that would show it; may be empty
   std::string_view example;  ///< lines that have it, parted by '\n'
   std::string_view origin;   ///< where such lines stand in public, or "source" of which program prints them
+  bool script_goes_on = false;  ///< a script without set -e goes on after it, and may end well
 };
+
+/// Last of a rule's fields, where it holds.
+inline constexpr bool kScriptGoesOn = true;
 
 /// The tables of rules/.
 std::span<const FailureRule> record_rules();

@@ -138,8 +138,8 @@ Scan::Scan() { (void)compiled(); }
 void Scan::take(std::string_view block) {
   ends_.clear();
   compiled().automaton->find_lines(block, ends_);
-  const auto count_lines = [&](std::size_t from, std::size_t to) {
-    return static_cast<std::uint64_t>(std::count(block.data() + from, block.data() + to, '\n'));
+  const auto count = [&](std::size_t from, std::size_t to, char what) {
+    return static_cast<std::uint64_t>(std::count(block.data() + from, block.data() + to, what));
   };
   std::size_t at = 0;
   for (auto hit = ends_.begin(); at < block.size();) {
@@ -148,7 +148,8 @@ void Scan::take(std::string_view block) {
       while (hit != ends_.end() && *hit <= at) ++hit;
       if (hit == ends_.end()) break;
       begin = std::max(block.rfind('\n', *hit - 1) + 1, at);  // npos + 1 is 0
-      line_ += count_lines(at, begin);
+      line_ += count(at, begin, '\n');
+      drawn_ += count(at, begin, '\r');
     }
     const std::size_t end = block.find('\n', begin);
     take_line(block.substr(begin, end == std::string_view::npos ? end : end - begin));
@@ -158,7 +159,8 @@ void Scan::take(std::string_view block) {
       ++at;
     }
   }
-  line_ += count_lines(at, block.size());
+  line_ += count(at, block.size(), '\n');
+  drawn_ += count(at, block.size(), '\r');
   remember_end(block);
 }
 
@@ -186,6 +188,7 @@ void Scan::take_line(std::string_view raw) {
   while (!raw.empty()) {
     const std::size_t end = std::min(raw.find('\r'), raw.size());
     take_segment(raw.substr(0, end));
+    drawn_ += end < raw.size() ? 1 : 0;
     raw.remove_prefix(std::min(end + 1, raw.size()));
   }
 }
@@ -234,6 +237,7 @@ bool Scan::follow_traceback(std::string_view text, int rank) {
   Hit hit{.rule = &exception_rule(),
           .line = line_,
           .begin = traceback.begin,
+          .drawn = drawn_,
           .text = shown(text),
           .groups = {},
           .frame = traceback.frame,
@@ -278,6 +282,7 @@ bool Scan::match(std::string_view text, int rank, const Traceback* traceback) {
     Hit hit{.rule = rule,
             .line = line_,
             .begin = traceback ? traceback->begin : line_,
+            .drawn = drawn_,
             .text = shown(text),
             .groups = {},
             .frame = traceback ? traceback->frame : "",
@@ -332,6 +337,7 @@ Scanned Scan::finish() {
   std::stable_sort(scanned_.hits.begin(), scanned_.hits.end(),
                    [](const Hit& a, const Hit& b) { return a.line < b.line; });
   scanned_.lines = line_ - 1;
+  scanned_.drawn = drawn_;
   // The telling ones, and where there are too few the last ones of all.
   std::vector<TellingLine> lines(telling_.begin(), telling_.end());
   for (auto each = last_.rbegin(); each != last_.rend() && lines.size() < 3; ++each) {

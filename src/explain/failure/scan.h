@@ -20,6 +20,7 @@ struct Hit {
   const FailureRule* rule = nullptr;
   std::uint64_t line = 0;   ///< from 1
   std::uint64_t begin = 0;  ///< the first line that belongs to it: where its traceback begins
+  std::uint64_t drawn = 0;  ///< how often lines before it were drawn over, as progress bars are
   std::string text;         ///< the line, fit for a terminal
   std::array<std::string, 4> groups;
   std::string frame;  ///< "train.py:88" of a traceback: the last place outside of libraries
@@ -37,6 +38,7 @@ struct Scanned {
   std::vector<Hit> hits;             ///< by line
   std::vector<TellingLine> telling;  ///< at most three, by line
   std::uint64_t lines = 0;
+  std::uint64_t drawn = 0;        ///< how often a line was drawn over
   std::optional<int> first_rank;  ///< torchrun's "first observed failure"
   std::uint64_t left_out = 0;     ///< lines that rules matched beyond what is kept
 };
@@ -67,7 +69,8 @@ class Scan {
   bool is_only_telling() const;
   void remember_telling(std::string_view text);
 
-  std::uint64_t line_ = 1;  // of what is taken next
+  std::uint64_t line_ = 1;   // of what is taken next
+  std::uint64_t drawn_ = 0;  // \r before it
   std::vector<std::uint16_t> found_;
   std::vector<std::size_t> ends_;        // of the first words of lines of the block
   std::map<int, Traceback> tracebacks_;  // by rank

@@ -39,6 +39,12 @@ constexpr FailureRule kRules[] = {
      "The application appears to have been direct launched using \"srun\", but OMPI was not built with "
      "SLURM's PMI support",
      "open-mpi/ompi#7559"},
+    {"ucx-error", ending, "UCX  ERROR\nUCX  FATAL", R"(UCX  (?:ERROR|FATAL) (.*))",
+     "UCX, which carries MPI's messages, failed: {1}",
+     "UCX_TLS without what failed; UCX_LOG_LEVEL=info tells more", "ucx_info -d",
+     "[1580.34] [n1:43722:2] ucp_rkey.c:266  UCX  ERROR failed to unpack remote key from remote md[5]: "
+     "Input/output error",
+     "pytorch/pytorch#31528"},
     {"container-missing", root, "FATAL:", R"(FATAL: +(.*))", "the container cannot start: {1}",
      "its path on the nodes; apptainer inspect FILE", "",
      "FATAL:   could not open image /users/a.sif: failed to retrieve path for /users/a.sif: lstat "

@@ -7,7 +7,7 @@ namespace {
 using enum Weight;
 
 constexpr FailureRule kRules[] = {
-    {"quota-exceeded", root, "Disk quota exceeded\nEDQUOT", "",
+    {"quota-exceeded", root, "isk quota exceeded\nEDQUOT", "",
      "the quota is used up: bytes, or the number of files",
      "remove what is not needed, or write to scratch; many small files into one archive: stoker data pack",
      "lfs quota -u $USER /path; quota -s; df -i",
@@ -28,11 +28,11 @@ constexpr FailureRule kRules[] = {
      "OSError: [Errno 116] Stale file handle: '/nfs/a.csv'", "huggingface/accelerate#1204"},
     {"file-server-gone", root,
      "Transport endpoint\nInput/output error\n[Errno 5]\n[Errno 108]\nRemote I/O error\nHost is down",
-     R"((Transport endpoint is not connected|Transport endpoint is shut down|Cannot send after transport endpoint shutdown|Input/output error|Remote I/O error|Host is down))",
+     R"((Transport endpoint is not connected|Transport endpoint is shut down|Cannot send after transport endpoint shutdown|\[Errno 5\] Input/output error|^[\w./-]+: .*[/'‘].*: Input/output error|Remote I/O error|Host is down))",
      "the file system failed on that node: {1}",
      "again on another node: --exclude=NODE, and a word to the administrators", "",
      "OSError: [Errno 5] Input/output error: '/lustre/a.tar'\nOSError: [Errno 108] Cannot send after "
-     "transport endpoint shutdown",
+     "transport endpoint shutdown\ncp: error reading '/lustre/a.tar': Input/output error",
      "source of Linux, errno.h"},
     {"read-only-disk", root, "Read-only file system", R"(Read-only file system(?:: '?([^']*)'?)?)",
      "the file system can only be read there: {1}", "another folder: scratch, or the node's own disk", "",
@@ -61,12 +61,12 @@ constexpr FailureRule kRules[] = {
      "not a zip file",
      "webdataset/webdataset#129"},
     {"tool-file-missing", root, "No such file or directory\nCannot open\nannot stat\nNot a directory",
-     R"(^(?:tar|cp|mv|rsync|unzip|cat|ls|rm|cd|source|bash|sh|python3?|mkdir|ln)(?:: line \d+)?: (?:cannot (?:stat|access|create \w+) )?['"`‘]?([^'"’:]*)['"’]?: (?:Cannot open: )?(No such file or directory|Not a directory|Permission denied))",
+     R"(^(?:tar|cp|mv|rsync|unzip|cat|ls|rm|cd|source|bash|sh|python3?|mkdir|ln)(?:: line \d+)?: (?:cannot (?:stat|access|remove|open|create \w+) )?['"`‘]?([^'"’:]*)['"’]?: (?:Cannot open: )?(No such file or directory|Not a directory|Permission denied))",
      "{1}: {2}", "a path that the node sees; it is another machine than the one you are on",
      "stoker check SCRIPT",
      "tar: data.tar: Cannot open: No such file or directory\ncp: cannot stat 'data': No such file or "
      "directory",
-     "source of GNU coreutils and tar"},
+     "source of GNU coreutils and tar", kScriptGoesOn},
 };
 
 }  // namespace

@@ -72,23 +72,28 @@ constexpr FailureRule kRules[] = {
      "temporarily unavailable\nbash: fork: retry: Resource temporarily unavailable",
      "OpenMathLib/OpenBLAS#1694"},
     {"host-memory-error", root, "MemoryError\nCannot allocate memory\nbad_alloc\nDefaultCPUAllocator",
-     R"((?:^(?:numpy\.core\._exceptions\.)?\w*MemoryError\b|Cannot allocate memory|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)))",
+     R"((?:^(?:numpy\._?core\._exceptions\.)?\w*MemoryError\b|Cannot allocate memory|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)))",
      "the host's memory is not enough", "more --mem, fewer loader workers, or a smaller batch", "",
-     "MemoryError\nOSError: [Errno 12] Cannot allocate memory\nterminate called after throwing an instance "
+     "MemoryError\nnumpy._core._exceptions._ArrayMemoryError: Unable to allocate 289. GiB for an "
+     "array\nOSError: [Errno 12] Cannot allocate memory\nterminate called after throwing an instance "
      "of "
      "'std::bad_alloc'\nRuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: "
      "can't allocate "
      "memory: you tried to allocate 9 bytes.",
      "pytorch/pytorch#20618"},
     {"killed-by-signal-9", ending,
-     "exitcode: -9\nexitcode  : -9\nreturn code = -9\nsignal 9 (SIGKILL)\nexit code 137\nSignal 9",
-     R"((?:exitcode\s*: -9\b|return code = -9\b|signal 9 \(SIGKILL\)|exit code 137|Signal 9 \(SIGKILL\)))",
+     "exitcode: -9\nexitcode  : -9\nreturn code = -9\nsignal 9 (SIGKILL)\nexit code 137\nSignal 9\nsignal "
+     "SIGKILL\non "
+     "signal 9",
+     R"((?:exitcode\s*: -9\b|return code = -9\b|signal 9 \(SIGKILL\)|exit code 137|Signal 9 \(SIGKILL\)|terminated with signal SIGKILL|exited on signal 9 \(Killed\)))",
      "something killed it by force: mostly the kernel, for want of memory",
      "more --mem, or fewer loader workers", "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
      "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -9) local_rank: 0 (pid: 13) "
      "of binary: "
-     "/bin/python\nrank 1 (n2) left after 3 s: killed by signal 9 (SIGKILL)",
-     "hpcaitech/ColossalAI#3172"},
+     "/bin/python\nrank 1 (n2) left after 3 s: killed by signal 9 (SIGKILL)\n"
+     "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL\n"
+     "mpirun noticed that process rank 1 with PID 7 on node n2 exited on signal 9 (Killed).",
+     "hpcaitech/ColossalAI#3172; resistzzz/Prompt4NR#3; Kay1794/Aware-of-the-history#2"},
     {"bus-error", ending,
      "exitcode: -7\nexitcode  : -7\nreturn code = -7\nexit code 135\nBus error\nsignal 7",
      R"((?:exitcode\s*: -7\b|return code = -7\b|exit code 135|Bus error|signal 7 \(SIGBUS\)))",
@@ -96,15 +101,21 @@ constexpr FailureRule kRules[] = {
      "df -h /dev/shm; a larger one (containers: --shm-size)", "df -h /dev/shm",
      "failed (exitcode: -7) local_rank: 1 (pid: 13) of binary: /bin/python", "pytorch/pytorch#54411"},
     {"crashed", ending,
-     "exitcode: -\nexitcode  : -\nreturn code = -\nsignal 11\nsignal 6\nignal: \nSIGSEGV\nSIGABRT",
-     R"((?:(?:exitcode\s*:|return code =) -(?:11|6|4|8)\b|[Ss]ignal (?:11|6|4|8) \(([\w ]+)|Signal: ([\w ]+) \((?:11|6|4|8)\)|SIGSEGV|SIGABRT))",
-     "the program crashed: {1}{2}", "python -X faulthandler tells where; the lines before say more", "",
+     "exitcode: -\nexitcode  : -\nreturn code = -\nsignal 11\nsignal 6\nignal: \nSIGSEGV\nSIGABRT\nBY "
+     "SIGNAL: ",
+     R"((?:(?:exitcode\s*:|return code =) -(?:11|6|4|8)\b|[Ss]ignal (?:11|6|4|8) \(([\w ]+)|Signal: ([\w ]+) \((?:11|6|4|8)\)|BY SIGNAL: (?:11|6|4|8) \(([\w ]+)|SIGSEGV|SIGABRT))",
+     "the program crashed: {1}{2}{3}", "python -X faulthandler tells where; the lines before say more", "",
      "failed (exitcode: -11) local_rank: 1 (pid: 13) of binary: /bin/python\n"
      "rank 1 (n2) left after 3 s: killed by signal 11 (SIGSEGV)\n"
      "[n1:3599] Signal: Segmentation fault (11)\n"
      "[2023-10-13 11:31:28,593] [ERROR] [launch.py:434:sigkill_handler] ['python3'] exits with return code = "
-     "-6",
-     "deepspeedai/DeepSpeed#4510; horovod/horovod#585"},
+     "-6\n=   KILLED BY SIGNAL: 11 (Segmentation fault)",
+     "deepspeedai/DeepSpeed#4510; horovod/horovod#585; source of Intel MPI"},
+    // Of ranks that Intel MPI ended itself it says the same as of the first one.
+    {"mpi-killed", effect, "KILLED BY SIGNAL: 9", "",
+     "a rank was killed by force: mostly mpiexec ended it as another failed, else for want of memory",
+     "the rank that ended otherwise is the one to look at", "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
+     "=   KILLED BY SIGNAL: 9 (Killed)", "source of Intel MPI"},
 };
 
 }  // namespace

@@ -7,6 +7,9 @@ namespace {
 using enum Weight;
 
 constexpr FailureRule kRules[] = {
+    {"advice-on-errors", noise, "If you get `", R"(^If you get `)", "", "", "",
+     "If you get `CUDA error: invalid device function` errors, the above might be the cause",
+     "source of bitsandbytes, cuda_setup"},
     {"torchrun-child-failed", noise, "ChildFailedError", "", "", "", "",
      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
      "source of PyTorch, errors/__init__.py"},

@@ -7,10 +7,12 @@ namespace {
 using enum Weight;
 
 constexpr FailureRule kRules[] = {
-    {"module-missing", root, "No module named", R"(No module named '?([^'\s]+)'?)",
+    {"module-missing", root, "No module named",
+     R"((?:(?:ModuleNotFound|Import)Error: .*|ython[\d.]*: )No module named '?([^'\s]+)'?)",
      "Python finds no module {1} on that node",
      "activate the environment in the job script, or pip install {1} into it", "stoker check SCRIPT",
-     "ModuleNotFoundError: No module named 'torchvision'", "pytorch/vision#4591"},
+     "ModuleNotFoundError: No module named 'torchvision'\n/usr/bin/python3: No module named torch",
+     "pytorch/vision#4591"},
     {"name-not-in-module", root, "cannot import name", R"(cannot import name '(\w+)' from '([\w.]+)')",
      "module {2} has no {1}: another release than the code was written for, or a file of one's own with that "
      "name",
@@ -43,12 +45,13 @@ constexpr FailureRule kRules[] = {
      "stoker checkpoint diff A B",
      "RuntimeError: Error(s) in loading state_dict for ResNet:\n Missing key(s) in state_dict: \"fc.weight\"",
      "pytorch/pytorch#3805"},
-    {"data-file-missing", root, "[Errno 2] No such file\nFileNotFoundError",
-     R"((?:\[Errno 2\] No such file or directory: b?'([^']*)'|^FileNotFoundError: (.*)))",
-     "there is no {1}{2} on that node",
+    {"data-file-missing", root, "[Errno 2] No such file\nFileNotFoundError\nforrtl: severe (29)",
+     R"((?:\[Errno 2\] No such file or directory: b?'([^']*)'|^FileNotFoundError: (.*)|forrtl: severe \(29\): file not found,.* file (\S.*)))",
+     "there is no {1}{2}{3} on that node",
      "a path that all nodes see, or stage it to each: stage: [{source: ...}]", "stoker check SCRIPT",
-     "FileNotFoundError: [Errno 2] No such file or directory: '/local/imagenet/train'",
-     "pytorch/examples#1098"},
+     "FileNotFoundError: [Errno 2] No such file or directory: '/local/imagenet/train'\n"
+     "forrtl: severe (29): file not found, unit 15, file /scratch/a.sf",
+     "pytorch/examples#1098; firemodels/fds#1391"},
     {"permission-denied", root, "[Errno 13]\nPermissionError",
      R"(\[Errno 13\] Permission denied: b?'([^']*)'|^PermissionError: (.*))",
      "{1}{2} may not be opened by you",
@@ -143,7 +146,8 @@ constexpr FailureRule kRules[] = {
     {"numpy-2", root,
      "compiled using NumPy 1.x\n_ARRAY_API not found\nnumpy.dtype size changed\n`np.float`\nhas no attribute "
      "'float'\n`np.bool`",
-     "", "a library was built for another NumPy than is installed",
+     R"re((?:compiled using NumPy 1\.x|_ARRAY_API not found|ValueError: numpy\.dtype size changed|`np\.|has no attribute '))re",
+     "a library was built for another NumPy than is installed",
      "pip install 'numpy<2', or newer releases of the others", "",
      "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.0.0 as it may crash.\nValueError: "
      "numpy.dtype size changed, may indicate binary incompatibility.\nAttributeError: module 'numpy' has no "
@@ -153,7 +157,7 @@ constexpr FailureRule kRules[] = {
      R"((api_key not configured|wandb\.errors\.\w*Error: .*|wandb: ERROR .*))",
      "Weights & Biases wants a key or the network: {1}", "WANDB_MODE=offline, and wandb sync later", "",
      "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
-     "wandb/wandb#2447"},
+     "wandb/wandb#2447", kScriptGoesOn},
     {"display-missing", root,
      "could not connect to display\nno display name and no $DISPLAY\nQt platform plugin", "",
      "the program wants a screen", "MPLBACKEND=Agg, savefig instead of show", "stoker check SCRIPT",

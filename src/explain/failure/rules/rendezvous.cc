@@ -90,15 +90,17 @@ constexpr FailureRule kRules[] = {
      "pytorch/pytorch#121807"},
     {"no-network", root,
      "MaxRetryError\nConnectionError\nNewConnectionError\nOfflineModeIsEnabled\nLocalEntryNotFoundError\nRepo"
-     "sitoryNotFoundError",
-     R"((?:Max retries exceeded with url|NewConnectionError|ConnectionError: .*(huggingface|github|pypi|wandb|amazonaws)|OfflineModeIsEnabled|LocalEntryNotFoundError))",
+     "sitoryNotFoundError\nOSError: [Errno 101]\nurlopen error",
+     R"((?:^OSError: \[Errno 101\] |urlopen error \[Errno (?:101|110|111)\] |Max retries exceeded with url|NewConnectionError|ConnectionError: .*(huggingface|github|pypi|wandb|amazonaws)|OfflineModeIsEnabled|LocalEntryNotFoundError))",
      "the program wants something from the network, which this node does not have",
      "download it before, on a login node, and HF_HUB_OFFLINE=1, WANDB_MODE=offline in the job",
      "stoker check SCRIPT",
      "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries "
      "exceeded with "
      "url: /bert\nhuggingface_hub.utils._errors.LocalEntryNotFoundError: An error happened while trying to "
-     "locate the file",
+     "locate the file\nOSError: [Errno 101] Network is unreachable\nurllib.error.URLError: <urlopen error "
+     "[Errno 101] "
+     "Network is unreachable>",
      "huggingface/transformers#20728"},
     {"environment-variable-missing", root, "expected, but not set",
      R"(environment variable (\w+) expected, but not set)",

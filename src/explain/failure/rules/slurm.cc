@@ -37,6 +37,11 @@ constexpr FailureRule kRules[] = {
      "sacct -j JOB -o Elapsed,Timelimit",
      "slurmstepd: error: *** JOB 812345 ON gpu012 CANCELLED AT 2025-11-21T15:13:52 DUE TO TIME LIMIT ***",
      "source of slurm, req.c"},
+    {"batch-time-limit", outside, "PBS: job killed: walltime\nTERM_RUNLIMIT", "",
+     "the time limit of the job was over", "more time, or checkpoints on a signal", "",
+     "=>> PBS: job killed: walltime 5423 exceeded limit 5400\n"
+     "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
+     "source of OpenPBS and LSF"},
     {"preempted", outside, "DUE TO PREEMPTION", R"(CANCELLED AT (\S+) DUE TO PREEMPTION)",
      "a job of higher priority took its nodes", "checkpoints, and #SBATCH --requeue", "",
      "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T15:13:52 DUE TO PREEMPTION ***",
@@ -97,10 +102,13 @@ constexpr FailureRule kRules[] = {
      "srun: error: Unable to confirm allocation for job 7: Unable to contact slurm controller (connect "
      "failure)",
      "source of slurm, slurm_errno.c"},
-    {"batch-killed", ending, "Killed", R"(: line \d+:\s+\d+ Killed\s+(.*))",
+    {"batch-killed", ending, "Killed", R"(: line \d+:\s+\d+ Killed(?:$|\s+(.*)))",
      "something killed {1} by force: mostly the kernel, for want of memory",
      "more --mem, or fewer loader workers", "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
-     "job.sh: line 9:  4711 Killed                  python train.py", "source of bash, jobs.c"},
+     "job.sh: line 9:  4711 Killed                  python train.py\n/tmp/slurmd/job603995/slurm_script: "
+     "line "
+     "9:  4727 Killed",
+     "source of bash, jobs.c"},
     {"srun-killed", ending, "Killed", R"(srun: error: (\S+): tasks? ([\d,-]+): Killed)",
      "something killed task {2} on {1} by force: mostly the kernel, for want of memory",
      "more --mem, or fewer loader workers", "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
