@@ -86,7 +86,7 @@ def test_folders_without_good_shards_are_refused(stoker, tmp_path):
 
     assert says(1) == "in: no such folder\n"
     (tmp_path / "in").mkdir()
-    assert says(2) == "in: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip) in it\n"
+    assert says(2) == "in: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip, *.mds) in it\n"
     write_shard(tmp_path / "in/0.tar", {"a/1": {"jpg": b"x"}, "../evil": {"jpg": b"y"}})
     assert says(2) == "in/0.tar: member '../evil.jpg': '..' in the name\n"
     write_shard(tmp_path / "in/0.tar", {"a/1": {"jpg": b"x", "JPG": b"y"}})

@@ -7,7 +7,7 @@ from pathlib import Path
 from findings import Finding
 
 SOURCES = {".cc", ".h", ".py", ".cmake", ".txt", ""}
-BINARY = {".tar", ".png", ".jpg", ".jpeg", ".bin", ".safetensors", ".parquet"}
+BINARY = {".tar", ".png", ".jpg", ".jpeg", ".bin", ".safetensors", ".parquet", ".mds", ".zstd", ".gz", ".br"}
 
 DISABLED_TEST = re.compile(
     r"""

@@ -99,6 +99,12 @@ def seeds() -> dict[str, list[bytes]]:
         "csv_fuzz": [b'path,label\n"a ""b"".jpg",cat\n'],
         "trials_fuzz": [trial.encode()],
     }
+    # Each behind the byte that says as what it is read: shard, index, packed samples, packed batches.
+    streams = REPOSITORY / "tests/golden/streams"
+    kinds = {0: "mds*/*.mds", 1: "*/index.json", 3: "litdata-a*/*.bin", 4: "litdata-s*/*.bin", 5: "litdata-b*/*.bin"}
+    found["streams_fuzz"] = [
+        bytes([kind]) + path.read_bytes() for kind, pattern in kinds.items() for path in sorted(streams.glob(pattern))
+    ]
     command = REPOSITORY / "build/release/bin/stoker"
     found |= array_seeds()
     return found | (from_a_dataset(command) if command.exists() else {})

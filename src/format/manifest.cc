@@ -347,9 +347,9 @@ Schema read_schema(Fields& fields, const Json& json) {
     if (!name.is_string()) return fields.fail(at, "is not text");
     schema.classes.push_back(name.get<std::string>());
   });
-  constexpr std::string_view kContainers[] = {"tar", "tfrecord", "parquet", "hdf5", "zarr"};
+  constexpr std::string_view kContainers[] = {"tar", "tfrecord", "parquet", "hdf5", "zarr", "mds"};
   if (std::find(std::begin(kContainers), std::end(kContainers), schema.container) == std::end(kContainers))
-    fields.fail("schema.container", "is neither 'tar', 'tfrecord', 'parquet', 'hdf5' nor 'zarr'");
+    fields.fail("schema.container", "is neither 'tar', 'tfrecord', 'parquet', 'hdf5', 'zarr' nor 'mds'");
   return schema;
 }
 

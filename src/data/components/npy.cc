@@ -161,4 +161,47 @@ Result<NpyInfo> read_npy(std::span<const std::byte> file) {
   return info;
 }
 
+namespace {
+
+// As NumPy calls its kind.
+char letter_of(DType type) {
+  switch (type) {
+    case DType::boolean:
+      return 'b';
+    case DType::u8:
+    case DType::u16:
+    case DType::u32:
+    case DType::u64:
+      return 'u';
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+      return 'i';
+    case DType::f16:
+    case DType::bf16:
+    case DType::f32:
+    case DType::f64:
+      break;
+  }
+  return 'f';
+}
+
+}  // namespace
+
+std::string npy_header(DType element, const Shape& shape) {
+  constexpr std::size_t kUnit = 64;
+  constexpr std::size_t kBefore = 10;
+  std::string sizes;
+  for (const std::int64_t size : shape) sizes += format("{}, ", size);
+  if (shape.size() > 1) sizes.resize(sizes.size() - 2);
+  if (shape.size() == 1) sizes.resize(sizes.size() - 1);
+  std::string text = format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                            size_of(element) == 1 ? '|' : '<', letter_of(element), size_of(element), sizes);
+  text.append(kUnit - 1 - (kBefore + text.size()) % kUnit, ' ');
+  text += '\n';
+  const char length[] = {static_cast<char>(text.size() & 0xFF), static_cast<char>(text.size() >> 8)};
+  return std::string("\x93NUMPY\1\0", 8) + std::string(length, 2) + text;
+}
+
 }  // namespace stoker::data

@@ -30,16 +30,6 @@ std::string key_in(std::string_view text) {
   return std::string(has_extension ? text.substr(0, dot) : text);
 }
 
-// "image/class/text" as "image.class.text".
-std::string extension_in(std::string_view feature) {
-  std::string name = to_lower(feature);
-  for (char& c : name) {
-    const bool is_kept = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-    if (!is_kept) c = c == '/' ? '.' : '_';
-  }
-  return name;
-}
-
 // The number that is the label, or null.
 const formats::RecordNumber* label_in(const formats::ExampleRecord& record) {
   for (std::string_view name : kLabels) {
@@ -80,6 +70,15 @@ Result<std::string> image_extension(const formats::RecordFile& file, const forma
 
 }  // namespace
 
+std::string extension_of_feature(std::string_view feature) {
+  std::string name = to_lower(feature);
+  for (char& c : name) {
+    const bool is_kept = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    if (!is_kept) c = c == '/' ? '.' : '_';
+  }
+  return name;
+}
+
 Result<ShardSample> sample_of_example(const formats::ExampleRecord& record, const formats::ReadAt& read,
                                       const std::string& fallback_key, NotTaken& not_taken) {
   ShardSample sample;
@@ -103,7 +102,7 @@ Result<ShardSample> sample_of_example(const formats::ExampleRecord& record, cons
   const auto images = std::count_if(kinds.begin(), kinds.end(), [](auto& kind) { return !kind.empty(); });
   for (std::size_t i = 0; i < record.files.size(); ++i) {
     const formats::RecordFile& file = record.files[i];
-    std::string extension = extension_in(file.name);
+    std::string extension = extension_of_feature(file.name);
     if (images == 1 && !kinds[i].empty()) {
       extension = kinds[i];
     } else if (!kinds[i].empty()) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "data/look/shard_scan.h"
@@ -11,6 +12,9 @@
 #include "format/tfrecord.h"
 
 namespace stoker::data {
+
+/// A feature's name as that of a kind of file: "image/class/text" as "image.class.text".
+std::string extension_of_feature(std::string_view feature);
 
 /// The sample of a record without `__key__`. Images are told by their bytes, and a single one is called by
 /// its kind ("jpg"); other features keep their names, with dots for slashes. The key is a feature that names

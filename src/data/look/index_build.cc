@@ -15,6 +15,7 @@
 #include "data/look/shard_scan.h"
 #include "data/pack/source.h"
 #include "format/side_index.h"
+#include "format/streams/stream_index.h"
 
 namespace stoker::data {
 
@@ -215,17 +216,34 @@ Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, int t
   return IndexBuild{.manifest = std::move(manifest), .had_manifest = true};
 }
 
+// Those that MosaicML's index.json names, in its order.
+Result<std::vector<Work>> shards_of_index(const Path& folder) {
+  OK_OR_RETURN(index, formats::read_stream_index(folder));
+  std::vector<Work> shards;
+  for (const formats::StreamShard& shard : index.shards) {
+    if (!is_mds(shard.file)) {
+      return invalid("{}: chunks of {} cannot be read where they lie", printable(folder.string()), index.tool)
+          .cure("stoker data convert {} OUT", shell_quote(folder.string()));
+    }
+    if (shard.samples > 0) shards.push_back({.file = shard.file});
+  }
+  return shards;
+}
+
 Result<std::vector<Work>> find_shards(const Path& folder) {
   const std::string name = printable(folder.string());
   if (!folder_exists(folder)) return not_found("{}: no such folder", name);
+  if (formats::has_stream_index(folder)) return shards_of_index(folder);
   OK_OR_RETURN(names, list_directory(folder));
   std::vector<Work> shards;
   for (const std::string& file : names) {
     if (is_shard(file) && !file.starts_with('.')) shards.push_back({.file = file});
   }
   if (shards.empty())
-    return invalid("{}: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip) in it",
-                   name);
+    return invalid(
+        "{}: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip, "
+        "*.mds) in it",
+        name);
   for (const Work& shard : shards) {
     const ContainerKind first = kind_of_shard(shards[0].file);
     const ContainerKind other = kind_of_shard(shard.file);

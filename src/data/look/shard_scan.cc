@@ -6,6 +6,7 @@
 #include "data/look/arrays/array_scan.h"
 #include "data/look/foreign_example.h"
 #include "data/look/parquet_scan.h"
+#include "data/look/streams/stream_scan.h"
 #include "format/expanded_file.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
@@ -136,16 +137,24 @@ bool is_hdf5(std::string_view file) { return file.ends_with(".h5") || file.ends_
 
 bool is_zarr(std::string_view file) { return file.ends_with(".zarr") || file.ends_with(".zarr.zip"); }
 
+bool is_mds(std::string_view file) {
+  for (std::string_view ending : {".mds", ".mds.zstd", ".mds.gz", ".mds.br", ".mds.bz2", ".mds.snappy"}) {
+    if (file.ends_with(ending)) return true;
+  }
+  return false;
+}
+
 bool is_shard(std::string_view file) {
   const std::string_view plain = without_packing(file);
   return plain.ends_with(".tar") || file.ends_with(".tgz") || is_tfrecord(file) || is_parquet(file) ||
-         is_hdf5(file) || is_zarr(file);
+         is_hdf5(file) || is_zarr(file) || is_mds(file);
 }
 
 ContainerKind kind_of_shard(std::string_view file) {
   if (is_parquet(file)) return ContainerKind::parquet;
   if (is_hdf5(file)) return ContainerKind::hdf5;
   if (is_zarr(file)) return ContainerKind::zarr;
+  if (is_mds(file)) return ContainerKind::mds;
   return is_tfrecord(file) ? ContainerKind::tfrecord : ContainerKind::tar;
 }
 
@@ -168,6 +177,7 @@ std::string_view without_count(std::string_view file) {
 }
 
 std::string split_of_shard(std::string_view file) {
+  if (is_mds(file)) return "all";  // theirs is the folder's name
   file = without_packing(file);
   for (const std::string_view ending : {".parquet", ".h5", ".hdf5", ".zarr", ".zarr.zip"}) {
     if (!file.ends_with(ending)) continue;
@@ -189,6 +199,10 @@ formats::ReadAt reader_of(const File& file) {
   return [&file](std::uint64_t offset, std::span<std::byte> out) { return file.read_at(offset, out); };
 }
 
+Status converted_first(Status why, const Path& path) {
+  return std::move(why).cure("stoker data convert {} OUT", shell_quote(path.parent_path().string()));
+}
+
 // Of a file that can be read at any place.
 Result<ShardScan> scan_file(const File& file, const Path& path) {
   OK_OR_RETURN(size, file.size());
@@ -206,6 +220,11 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
     case ContainerKind::hdf5:
     case ContainerKind::zarr:
       return scan_arrays(path, stem);
+    case ContainerKind::mds:
+      scan = scan_mds(read, size, subject, stem);
+      if (!scan.ok() && scan.status().code() == Code::invalid && scan.status().cure().empty())
+        return converted_first(scan.status(), path);
+      break;
     case ContainerKind::parquet:
       OK_OR_RETURN(table, formats::ParquetFile::open(read, size, subject));
       scan = scan_parquet(table, read, subject, stem);
@@ -221,11 +240,19 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
 Result<ShardScan> scan_shard(const Path& path) {
   if (folder_exists(path)) return scan_arrays(path, printable(path.filename().string()));
   OK_OR_RETURN(file, File::open_read(path));
-  OK_OR_RETURN(packing, formats::packing_of(file));
-  if (packing == formats::Packing::none) return scan_file(file, path);
-  return invalid("{}: is compressed ({}): no sample of it can be read by itself", printable(path.string()),
-                 packing == formats::Packing::gzip ? "gzip" : "zstd")
-      .cure("stoker data convert {} OUT", shell_quote(path.parent_path().string()));
+  // The number at the beginning of an MDS shard may look like gzip.
+  const std::string name = path.filename().string();
+  Result<formats::Packing> packing = formats::Packing::none;
+  if (!is_mds(name)) packing = formats::packing_of(file);
+  if (!packing.ok()) return packing.status();
+  const bool is_packed = is_mds(name) ? !name.ends_with(".mds") : *packing != formats::Packing::none;
+  if (!is_packed) return scan_file(file, path);
+  const std::string_view by = is_mds(name) ? std::string_view(name).substr(name.rfind('.') + 1)
+                              : *packing == formats::Packing::gzip ? "gzip"
+                                                                   : "zstd";
+  return converted_first(
+      invalid("{}: is compressed ({}): no sample of it can be read by itself", printable(path.string()), by),
+      path);
 }
 
 namespace {
@@ -247,6 +274,7 @@ Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, Prog
   const std::string name = path.filename().string();
   const std::string stem = printable(name);
   if (folder_exists(path)) return unpack_arrays(path, stem, scratch, progress);
+  if (is_mds(name)) return unpack_mds(path, scratch, progress);
   OK_OR_RETURN(opened, File::open_read(path));
   OK_OR_RETURN(packing, formats::packing_of(opened));
   UnpackedShard shard;

@@ -1,7 +1,7 @@
 // The samples of a shard, whoever wrote it. In tar by WebDataset's rules: files side by side that share a
 // name up to its first dot. In TFRecord a sample is a record, in Parquet a row, in HDF5 and Zarr
-// a row of arrays. Used to index foreign shards
-// and to write other readers' indexes. Thread-safe: no state.
+// a row of arrays, in MDS one of its samples. Used to index foreign shards and to write other readers'
+// indexes. Thread-safe: no state.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ struct ShardMember {
   std::uint64_t header_offset = 0;
   std::uint64_t data_offset = 0;
   std::uint64_t bytes = 0;
+  bool is_made = false;  ///< lies in what was made of its value: UnpackedShard::made
 };
 
 struct ShardSample {
@@ -53,6 +54,9 @@ bool is_parquet(std::string_view file);
 bool is_hdf5(std::string_view file);
 /// Whether it is called as a Zarr store: a folder `.zarr`, a file `.zarr.zip`.
 bool is_zarr(std::string_view file);
+/// Whether it is called as MDS shards are: `.mds`, packed or not. LitData's chunks are told by their index
+/// only.
+bool is_mds(std::string_view file);
 /// Whether it is called as a shard of any kind: `.tar` or one of the above.
 bool is_shard(std::string_view file);
 /// What kind such a name is of.
@@ -68,6 +72,7 @@ std::string split_of_shard(std::string_view file);
 struct UnpackedShard {
   ShardScan scan;
   std::optional<File> file;  ///< none: the shard itself can be read at any place
+  std::optional<File> made;  ///< files that values were turned into, where there are any
 };
 /// What scan_shard() tells, of shards that nothing can be read from by itself too: gzip or zstd around a tar
 /// or TFRecord file, compressed Parquet, HDF5 and Zarr. These are unpacked in the folder `scratch`.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/encode.h"
+#include "data/components/npy.h"
 #include "format/expanded_file.h"
 #include "format/samples/rows.h"
 
@@ -15,31 +16,14 @@ using formats::RowArrays;
 
 constexpr std::uint64_t kPiece = 8u << 20;
 
-// As NumPy calls its kind.
-char letter_of(DType type) {
-  switch (type) {
-    case DType::boolean:
-      return 'b';
-    case DType::u8:
-    case DType::u16:
-    case DType::u32:
-    case DType::u64:
-      return 'u';
-    case DType::i8:
-    case DType::i16:
-    case DType::i32:
-    case DType::i64:
-      return 'i';
-    case DType::f16:
-    case DType::bf16:
-    case DType::f32:
-    case DType::f64:
-      break;
-  }
-  return 'f';
+bool is_signed(DType type) {
+  return type == DType::i8 || type == DType::i16 || type == DType::i32 || type == DType::i64;
 }
 
-bool is_whole(DType type) { return letter_of(type) == 'i' || letter_of(type) == 'u'; }
+bool is_whole(DType type) {
+  return is_signed(type) || type == DType::u8 || type == DType::u16 || type == DType::u32 ||
+         type == DType::u64;
+}
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -66,25 +50,8 @@ std::string extension_of_array(std::string_view name, bool is_only) {
   return extension + ".npy";
 }
 
-// A .npy file's header, version 1, padded as NumPy pads it.
-std::string npy_header(const RowArrays::Array& array) {
-  constexpr std::size_t kUnit = 64;
-  constexpr std::size_t kBefore = 10;
-  std::string shape;
-  for (const std::int64_t size : array.row) shape += format("{}, ", size);
-  if (array.row.size() > 1) shape.resize(shape.size() - 2);
-  if (array.row.size() == 1) shape.resize(shape.size() - 1);
-  std::string text =
-      format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
-             size_of(array.type) == 1 ? '|' : '<', letter_of(array.type), size_of(array.type), shape);
-  text.append(kUnit - 1 - (kBefore + text.size()) % kUnit, ' ');
-  text += '\n';
-  const char length[] = {static_cast<char>(text.size() & 0xFF), static_cast<char>(text.size() >> 8)};
-  return std::string("\x93NUMPY\1\0", 8) + std::string(length, 2) + text;
-}
-
 std::int64_t number_in(std::span<const std::byte> bytes, DType type) {
-  const bool is_negative = letter_of(type) == 'i' && (bytes.back() & std::byte{128}) != std::byte{0};
+  const bool is_negative = is_signed(type) && (bytes.back() & std::byte{128}) != std::byte{0};
   std::int64_t value = is_negative ? -1 : 0;
   std::memcpy(&value, bytes.data(), bytes.size());
   return value;
@@ -98,7 +65,8 @@ class Unpacking {
     const std::size_t files = arrays.arrays().size() - (label_ ? 1 : 0);
     for (const RowArrays::Array& array : arrays.arrays()) {
       if (&array == label_) continue;
-      kinds_.push_back({&array, extension_of_array(array.name, files == 1), npy_header(array)});
+      kinds_.push_back(
+          {&array, extension_of_array(array.name, files == 1), npy_header(array.type, array.row)});
       row_bytes_ += kinds_.back().header.size() + array.row_bytes;
     }
     scan_.samples.resize(arrays.rows());

@@ -187,6 +187,8 @@ std::string_view to_text(ContainerKind kind) {
       return "parquet";
     case ContainerKind::hdf5:
       return "hdf5";
+    case ContainerKind::mds:
+      return "mds";
     case ContainerKind::zarr:
       break;
   }
@@ -202,6 +204,7 @@ std::unique_ptr<Container> Container::make(ContainerKind kind, const formats::Pa
   if (kind == ContainerKind::tar) return std::make_unique<TarContainer>(sink);
   if (kind == ContainerKind::tfrecord) return std::make_unique<RecordContainer>(sink);
   if (kind == ContainerKind::parquet) return std::make_unique<ParquetContainer>(columns, sink);
+  CHECK(kind != ContainerKind::mds);
   using formats::ArrayFormat;
   return std::make_unique<ArraysContainer>(
       kind == ContainerKind::hdf5 ? ArrayFormat::hdf5 : ArrayFormat::zarr, columns, sink);

@@ -23,9 +23,10 @@ enum class ContainerKind {
   parquet,   ///< tables: every data tool reads it; about 12 bytes for each sample
   hdf5,      ///< arrays: h5py, MATLAB and others read it; about 40 bytes for each sample
   zarr,      ///< the same arrays, in a zip archive
+  mds,       ///< MosaicML's: read where they lie, not written
 };
 
-/// "tar", "tfrecord", "parquet", "hdf5", "zarr".
+/// "tar", "tfrecord", "parquet", "hdf5", "zarr", "mds".
 std::string_view to_text(ContainerKind kind);
 /// What shards' names end in: "zarr.zip" for zarr, else the kind.
 std::string_view shard_ending(ContainerKind kind);
@@ -56,7 +57,8 @@ struct PackedPlace {
 
 class Container {
  public:
-  /// Writes to `sink`, which must outlive it. `columns` are those of Parquet and of arrays.
+  /// Writes to `sink`, which must outlive it. REQUIRES: a kind that is written. `columns` are those of
+  /// Parquet and of arrays.
   static std::unique_ptr<Container> make(ContainerKind kind, const formats::ParquetShape& columns,
                                          formats::ByteSink& sink);
   virtual ~Container() = default;

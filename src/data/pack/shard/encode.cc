@@ -1,6 +1,7 @@
 #include "data/pack/shard/encode.h"
 
 #include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h uses FILE without including it
 #include <cstdlib>
@@ -109,21 +110,6 @@ Result<std::vector<std::byte>> to_jpeg(const ImageView& image, const Encoding& e
   return copy_of(compressor.out, compressor.bytes);
 }
 
-Result<std::vector<std::byte>> to_png(const ImageView& image) {
-  png_image png{};
-  png.version = PNG_IMAGE_VERSION;
-  png.width = image.width;
-  png.height = image.height;
-  png.format = PNG_FORMAT_RGB;
-  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
-  std::vector<std::byte> out(size);
-  if (!png_image_write_to_memory(&png, out.data(), &size, 0, image.pixels.data(), 0, nullptr)) {
-    return internal("PNG: {}", std::string_view(png.message));
-  }
-  out.resize(size);
-  return out;
-}
-
 Result<std::vector<std::byte>> to_webp(const ImageView& image, int quality) {
   std::uint8_t* out = nullptr;
   const std::size_t size =
@@ -140,13 +126,33 @@ Result<std::vector<std::byte>> to_webp(const ImageView& image, int quality) {
 Result<std::vector<std::byte>> encode_image(const ImageView& image, const Encoding& encoding) {
   switch (encoding.kind) {
     case ImageKind::png:
-      return to_png(image);
+      return encode_png(image.width, image.height, 3, std::as_bytes(image.pixels));
     case ImageKind::webp:
       return to_webp(image, encoding.quality);
     case ImageKind::jpeg:
       break;
   }
   return to_jpeg(image, encoding);
+}
+
+Result<std::vector<std::byte>> encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t channels,
+                                          std::span<const std::byte> pixels) {
+  constexpr std::array<png_uint_32, 5> kFormats = {0, PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB,
+                                                   PNG_FORMAT_RGBA};
+  CHECK(channels > 0 && channels < kFormats.size() &&
+        pixels.size() == std::size_t{width} * height * channels);
+  png_image png{};
+  png.version = PNG_IMAGE_VERSION;
+  png.width = width;
+  png.height = height;
+  png.format = kFormats[channels];
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
+  std::vector<std::byte> out(size);
+  if (!png_image_write_to_memory(&png, out.data(), &size, 0, pixels.data(), 0, nullptr)) {
+    return internal("PNG: {}", std::string_view(png.message));
+  }
+  out.resize(size);
+  return out;
 }
 
 }  // namespace stoker::data

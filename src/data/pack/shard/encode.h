@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -21,5 +22,10 @@ struct Encoding {
 
 /// Internal if the codec refuses, which only lack of memory or a side over 65 535 pixels explains.
 Result<std::vector<std::byte>> encode_image(const ImageView& image, const Encoding& encoding);
+
+/// A PNG file of pixels with 1 (grey), 2 (grey, alpha), 3 or 4 channels of 8 bits, row by row without gaps.
+/// Internal as above.
+Result<std::vector<std::byte>> encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t channels,
+                                          std::span<const std::byte> pixels);
 
 }  // namespace stoker::data

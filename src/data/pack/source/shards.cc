@@ -10,9 +10,11 @@
 #include "base/thread.h"
 #include "data/look/parquet_scan.h"
 #include "data/look/shard_scan.h"
+#include "data/look/streams/stream_scan.h"
 #include "data/pack/source/shards_tree.h"
 #include "data/pack/source/tree.h"
 #include "format/shard_source.h"
+#include "format/streams/stream_index.h"
 
 namespace stoker::data {
 
@@ -175,6 +177,8 @@ Result<Source> take_dataset(const Path& folder, std::shared_ptr<Pace> pace, cons
 // One shard of another tool.
 struct Foreign {
   std::string file;
+  std::string split;                             // where a folder says it and not the name
+  std::optional<formats::StreamShard> of_index;  // where an index.json has it
   std::int64_t modified_ns = 0;
   UnpackedShard shard;
   Status status;
@@ -192,7 +196,10 @@ Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOp
   const auto work = [&] {
     for (std::size_t i = next++; i < shards.size() && !progress.stop_requested(); i = next++) {
       shards[i].modified_ns = modified_ns(folder / shards[i].file);
-      Result<UnpackedShard> scan = scan_or_unpack(folder / shards[i].file, options.scratch, progress);
+      const Path path = folder / shards[i].file;
+      Result<UnpackedShard> scan = shards[i].of_index ? unpack_stream(path.parent_path(), *shards[i].of_index,
+                                                                      options.scratch, progress)
+                                                      : scan_or_unpack(path, options.scratch, progress);
       if (scan.ok()) shards[i].shard = std::move(*scan);
       if (!scan.ok()) shards[i].status = scan.status();
       progress.report({.done = ++done, .total = shards.size(), .unit = "shards listed", .bytes = {}});
@@ -213,11 +220,13 @@ Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOp
 Status take_foreign(Foreign& shard, Taker& taker) {
   const std::string where = taker.tree().shown(shard.file);
   const bool has_records = taker.tree().proof() == Proof::record;
-  const std::string name = split_of_shard(shard.file);
+  const std::string name = shard.split.empty() ? split_of_shard(shard.file) : shard.split;
   if (!is_utf8(name)) return invalid("{}: its split's name is not UTF-8", where);
   const std::uint32_t split = taker.split(name);
   const std::uint32_t number =
       taker.tree().add_shard(shard.file, shard.shard.scan.bytes, std::move(shard.shard.file));
+  std::uint32_t made = number;
+  if (shard.shard.made) made = taker.tree().add_shard(shard.file, 0, std::move(shard.shard.made));
   for (const auto& [name, samples] : shard.shard.scan.not_taken)
     taker.source().not_carried[printable(name)] += samples;
   std::vector<Member> members;
@@ -231,7 +240,7 @@ Status take_foreign(Foreign& shard, Taker& taker) {
       members.push_back({.extension = member.extension,
                          .bytes = member.bytes,
                          .stamp = shard.modified_ns,
-                         .place = {.shard = number,
+                         .place = {.shard = member.is_made ? made : number,
                                    .offset = member.data_offset,
                                    .record_at = sample.offset,
                                    .record_bytes = sample.bytes}});
@@ -243,7 +252,48 @@ Status take_foreign(Foreign& shard, Taker& taker) {
   return {};
 }
 
+// The folders below that hold an index.json, if there are any and nothing else: they are splits.
+Result<std::vector<std::string>> folders_of_index(const Path& where) {
+  std::vector<std::string> folders;
+  if (!folder_exists(where) || path_exists(where / formats::kStreamIndexFile)) return folders;
+  OK_OR_RETURN(names, list_directory(where));
+  for (std::string& name : names) {
+    if (name.starts_with('.') || !folder_exists(where / name)) continue;
+    if (!formats::has_stream_index(where / name)) return std::vector<std::string>();
+    folders.push_back(std::move(name));
+  }
+  return folders;
+}
+
+// Those that an index.json names, in the folder itself or in one for each split.
+Result<std::vector<Foreign>> shards_of_index(const Path& where) {
+  OK_OR_RETURN(folders, folders_of_index(where));
+  if (folders.empty()) folders.push_back({});
+  std::vector<Foreign> shards;
+  for (const std::string& folder : folders) {
+    OK_OR_RETURN(index, formats::read_stream_index(folder.empty() ? where : where / folder));
+    for (formats::StreamShard& shard : index.shards) {
+      if (shard.samples == 0) continue;
+      Foreign& foreign = shards.emplace_back();
+      foreign.file = folder.empty() ? shard.file : format("{}/{}", folder, shard.file);
+      foreign.split = folder.empty() ? "all" : folder;
+      foreign.of_index = std::move(shard);
+    }
+  }
+  if (shards.empty()) return invalid("{}: its index.json names no samples", printable(where.string()));
+  return shards;
+}
+
+// Whether it is a folder of MDS shards or LitData chunks with their index, or of such folders.
+bool has_index(const Path& where) {
+  if (!folder_exists(where)) return false;
+  if (formats::has_stream_index(where)) return true;
+  const auto folders = folders_of_index(where);
+  return folders.ok() && !folders->empty();
+}
+
 Result<std::vector<Foreign>> foreign_shards(const Path& where) {
+  if (has_index(where)) return shards_of_index(where);
   std::vector<Foreign> shards;
   if (!folder_exists(where) || is_zarr(where.filename().string())) {
     shards.push_back({.file = where.filename().string()});
@@ -305,10 +355,11 @@ Result<bool> is_source_of_shards(const SourceOptions& options) {
   const Path where = options.where;
   const std::string name = where.filename().string();
   if (is_zarr(name) || is_hdf5(name)) return true;
+  if (is_mds(name) && !folder_exists(where)) return true;
   if (!folder_exists(where)) return is_parquet(name) ? holds_samples(where) : Result<bool>(is_tfrecord(name));
   if (is_dataset(where)) return true;
   // With this layout a folder's files are what they are.
-  return options.layout != SourceLayout::files && is_folder_of_shards(where);
+  return options.layout != SourceLayout::files && (is_folder_of_shards(where) || has_index(where));
 }
 
 Result<Source> list_from_shards(const SourceOptions& options, std::shared_ptr<Pace> pace,

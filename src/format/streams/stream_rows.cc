@@ -1,0 +1,92 @@
+#include "format/streams/stream_rows.h"
+
+#include <span>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace stoker::formats {
+
+namespace {
+
+constexpr std::uint64_t kWord = sizeof(std::uint32_t);
+constexpr std::string_view kArrow("LDARW01\0", 8);
+
+// At the end of a chunk that LitData wrote of plain rows: they are in a table behind offsets without samples.
+Result<bool> holds_table(const ReadAt& read, std::uint64_t size) {
+  if (size < kArrow.size()) return false;
+  std::string end(kArrow.size(), '\0');
+  RETURN_IF_ERROR(read(size - end.size(), std::as_writable_bytes(std::span(end))));
+  return end == kArrow;
+}
+
+}  // namespace
+
+Result<StreamOffsets> read_stream_offsets(const ReadAt& read, std::uint64_t size,
+                                          const std::string& subject) {
+  std::uint32_t samples = 0;
+  if (size < 2 * kWord) return corrupt("{}: has {} bytes: no samples", subject, size);
+  RETURN_IF_ERROR(read(0, std::as_writable_bytes(std::span(&samples, 1))));
+  const std::uint64_t table = (std::uint64_t{samples} + 1) * kWord;
+  if (table > size - kWord)
+    return corrupt("{}: says that it has {} samples, in {} bytes", subject, samples, size);
+  std::vector<std::uint32_t> words(std::size_t{samples} + 1);
+  RETURN_IF_ERROR(read(kWord, std::as_writable_bytes(std::span(words))));
+  StreamOffsets offsets(words.begin(), words.end());
+  if (offsets.front() < kWord + table || offsets.back() > size)
+    return corrupt("{}: samples lie from byte {} to {} of {}", subject, offsets.front(), offsets.back(),
+                   size);
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+    if (offsets[i] > offsets[i + 1]) return corrupt("{}: sample {} ends before it begins", subject, i);
+  }
+  OK_OR_RETURN(has_table, holds_table(read, size));
+  if (has_table && offsets.front() == offsets.back()) {
+    return invalid("{}: holds an Arrow table in place of samples, as LitData writes rows of plain values",
+                   subject)
+        .cure("optimize it again with images as litdata.Image or arrays, or write Parquet");
+  }
+  return offsets;
+}
+
+Result<std::string> read_mds_config(const ReadAt& read, const StreamOffsets& offsets,
+                                    const std::string& subject) {
+  constexpr std::uint64_t kLongest = 64u << 20;
+  const std::uint64_t begin = kWord * (offsets.size() + 1);
+  const std::uint64_t bytes = offsets.front() - begin;
+  if (bytes > kLongest) return corrupt("{}: {} bytes between offsets and samples", subject, bytes);
+  std::string text(bytes, '\0');
+  RETURN_IF_ERROR(read(begin, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+Result<const std::vector<StreamValue>*> StreamRows::values(std::uint64_t sample) {
+  const std::uint64_t begin = offsets_[sample];
+  const std::uint64_t bytes = offsets_[sample + 1] - begin;
+  values_.clear();
+  if (layout_ == StreamLayout::single) {
+    values_.push_back({begin, bytes});
+    return &values_;
+  }
+  sizes_.clear();
+  for (const StreamColumn& column : columns_) {
+    if (column.bytes == 0) sizes_.push_back(0);
+  }
+  const std::uint64_t head = sizes_.size() * kWord;
+  if (head > bytes) return corrupt("{}: sample {} has {} bytes", subject_, sample, bytes);
+  if (head > 0) RETURN_IF_ERROR(read_(begin, std::as_writable_bytes(std::span(sizes_))));
+  std::uint64_t at = head;
+  std::size_t next = 0;
+  for (const StreamColumn& column : columns_) {
+    const std::uint64_t size = column.bytes == 0 ? sizes_[next++] : column.bytes;
+    if (size > bytes - at) {
+      return corrupt("{}: sample {}: column '{}' has {} bytes, {} are left", subject_, sample,
+                     printable(column.name), size, bytes - at);
+    }
+    values_.push_back({begin + at, size});
+    at += size;
+  }
+  if (at == bytes) return &values_;
+  return corrupt("{}: sample {}: {} bytes belong to no column", subject_, sample, bytes - at);
+}
+
+}  // namespace stoker::formats
