@@ -72,3 +72,44 @@ def test_what_nobody_knows_is_said_in_french(stoker, tmp_path: Path):
 def test_the_list_of_rules_is_in_french(stoker):
     rules = json.loads(stoker("explain", "--rules", "--json", "--lang", "fr", code=0).out)["rules"]
     assert "/dev/shm est plein" in {rule["cause"] for rule in rules}
+
+
+SCRIPT = "#!/bin/bash\n#SBATCH --ntaks-per-node=4\n#SBATCH --time=10\npython train.py\n"
+
+
+def test_a_script_is_checked_in_french(stoker, tmp_path: Path):
+    (tmp_path / "job.sh").write_text(SCRIPT)
+    assert stoker("check", "job.sh", "--lang", "fr", "--site", "none", code=1).out == (
+        "job.sh:2: --ntaks-per-node\u00a0: cette option n'existe pas, et sbatch refuse le script\u00a0; vouliez-vous dire "
+        "--ntasks-per-node\u00a0? [perd le job: misspelt-option]\n"
+        "    - #SBATCH --ntaks-per-node=4\n"
+        "    + #SBATCH --ntasks-per-node=4\n"
+        "job.sh:4: Python retient ce qu'il affiche\u00a0: le journal a du retard, et sa fin est perdue quand le job est tué "
+        "[conseil: python-buffered]\n"
+        "    - python train.py\n"
+        "    + python -u train.py\n"
+        "2 constats, 1 de nature à faire perdre le job\u00a0; stoker check --fix job.sh écrit job.fixed.sh (--in-place\u00a0: le "
+        "fichier même)\n"
+    )
+
+
+def test_a_script_is_mended_alike_in_every_language(stoker, tmp_path: Path):
+    for lang in ("en", "fr"):
+        (tmp_path / f"{lang}.sh").write_text(SCRIPT)
+        stoker("check", f"{lang}.sh", "--fix", "--lang", lang, "--site", "none", code=0)
+    assert (tmp_path / "en.fixed.sh").read_text() == (tmp_path / "fr.fixed.sh").read_text()
+
+
+def test_json_and_sarif_of_a_script_keep_their_keys(stoker, tmp_path: Path):
+    (tmp_path / "job.sh").write_text(SCRIPT)
+    english, french = (
+        json.loads(stoker("check", "job.sh", "--json", "--lang", lang).out)["findings"] for lang in ("en", "fr")
+    )
+    for same in ("line", "column", "level", "rule", "fix"):
+        assert [finding[same] for finding in english] == [finding[same] for finding in french]
+    assert all(one["text"] != other["text"] for one, other in zip(english, french, strict=True))
+    sarif = json.loads(stoker("check", "job.sh", "--sarif", "--lang", "fr").out)["runs"][0]
+    assert [result["ruleId"] for result in sarif["results"]] == [finding["rule"] for finding in french]
+    assert "\ncorrection\u00a0: " in sarif["results"][0]["message"]["text"]
+    rules = {rule["id"]: rule["shortDescription"]["text"] for rule in sarif["tool"]["driver"]["rules"]}
+    assert rules["not-a-directive"] == "un #SBATCH mal orthographié est un commentaire"

@@ -6,6 +6,7 @@
 #include "cli/check/script.h"
 #include "cli/commands.h"
 #include "cli/environment/needs.h"
+#include "cli/explain/language.h"
 #include "cli/json.h"
 #include "cli/site/sites.h"
 #include "config/writer.h"
@@ -26,6 +27,7 @@ struct Options {
   bool rules = false;
   bool production = false;
   bool on_nodes = false;
+  std::string language = kLanguageOfLocale;
   ScriptCheck script;
 };
 
@@ -138,6 +140,7 @@ int check(std::span<const std::string> words, Output& out) {
   arguments.flag("--production", &options.production,
                  "answers a list of 13 questions about a job that is to run unattended");
   arguments.flag("--rules", &options.rules, "lists what is looked for in a script, and does nothing else");
+  add_language_option(arguments, &options.language);
   arguments.example("stoker check job.yaml --set train.epochs=3 --print");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (options.keys) {
@@ -145,7 +148,10 @@ int check(std::span<const std::string> words, Output& out) {
     out.json(dump(keys_json()));
     return exit_code::kOk;
   }
-  if (options.rules) return print_rules(out);
+  const auto spoken = words_named(options.language);
+  if (!spoken) return out.fail(spoken.error());
+  options.script.words = *spoken;
+  if (options.rules) return print_rules(*spoken, out);
   const bool is_script = names_batch_script(options.job);
   if (const Status flags = check_flags(options, is_script); !flags.ok()) return out.fail(flags);
   options.script.script = options.job;

@@ -14,18 +14,19 @@ std::string level_of(Level level) {
 
 ordered_json text_of(std::string_view text) { return {{"text", std::string(text)}}; }
 
-ordered_json rules_json() {
+ordered_json rules_json(const Words& words) {
   ordered_json rules = ordered_json::array();
   for (const explain::RuleText& rule : explain::rule_texts()) {
     rules.push_back({{"id", std::string(rule.name)},
-                     {"shortDescription", text_of(rule.why)},
+                     {"shortDescription", text_of(words.of(rule.why))},
                      {"defaultConfiguration", {{"level", level_of(rule.level)}}}});
   }
   return rules;
 }
 
-ordered_json result_json(const std::string& name, const explain::ScriptFinding& finding) {
-  const std::string text = finding.fix.empty() ? finding.text : finding.text + "\nfix: " + finding.fix;
+ordered_json result_json(const std::string& name, const explain::ScriptFinding& finding, const Words& words) {
+  const std::string fix = finding.fix.empty() ? quoted("") : words.say("fix: {}", finding.fix);
+  const std::string text = finding.text + (fix.empty() ? "" : "\n" + fix);
   const ordered_json region = {{"startLine", finding.line}, {"startColumn", finding.column}};
   const ordered_json place = {
       {"physicalLocation", {{"artifactLocation", {{"uri", name}}}, {"region", region}}}};
@@ -37,11 +38,12 @@ ordered_json result_json(const std::string& name, const explain::ScriptFinding& 
 
 }  // namespace
 
-std::string sarif_of(const std::string& name, const explain::Lint& lint) {
+std::string sarif_of(const std::string& name, const explain::Lint& lint, const Words& words) {
   ordered_json results = ordered_json::array();
-  for (const explain::ScriptFinding& finding : lint.findings) results.push_back(result_json(name, finding));
+  for (const explain::ScriptFinding& finding : lint.findings)
+    results.push_back(result_json(name, finding, words));
   const ordered_json driver = {
-      {"name", "stoker"}, {"version", std::string(version())}, {"rules", rules_json()}};
+      {"name", "stoker"}, {"version", std::string(version())}, {"rules", rules_json(words)}};
   const ordered_json run = {
       {"tool", {{"driver", driver}}}, {"columnKind", "unicodeCodePoints"}, {"results", results}};
   return dump({{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},

@@ -8,6 +8,6 @@
 namespace stoker::cli {
 
 /// One run over one script, with every rule described; `name` is the script's path.
-std::string sarif_of(const std::string& name, const explain::Lint& lint);
+std::string sarif_of(const std::string& name, const explain::Lint& lint, const Words& words);
 
 }  // namespace stoker::cli

@@ -33,8 +33,10 @@ std::string first_bytes(const std::string& path) {
   return file->read_at(0, bytes).ok() ? text : "";
 }
 
-std::string_view label_of(Level level) {
-  return level == Level::job ? "loses the job" : level == Level::time ? "loses time" : "advice";
+Said label_of(Level level, const Words& words) {
+  return level == Level::job    ? words.say("loses the job")
+         : level == Level::time ? words.say("loses time")
+                                : words.say("advice");
 }
 
 std::string colored(const Output& out, Level level, const std::string& text) {
@@ -53,7 +55,7 @@ void print_lines(std::string_view mark, std::string_view lines, Output& out) {
 }
 
 void print_finding(const ScriptCheck& check, const Lint& lint, const ScriptFinding& finding, Output& out) {
-  const std::string label = format("[{}: {}]", label_of(finding.level), finding.rule);
+  const std::string label = format("[{}: {}]", label_of(finding.level, check.words).text(), finding.rule);
   out.line("{}:{}: {} {}", printable(check.script), finding.line, printable(finding.text),
            colored(out, finding.level, label));
   const explain::ChangedLines changed = explain::changed_lines(lint.text, finding.edits);
@@ -64,7 +66,7 @@ void print_finding(const ScriptCheck& check, const Lint& lint, const ScriptFindi
     return;
   }
   if (!finding.excerpt.empty()) out.line("{}", std::string_view(finding.excerpt).substr(1));
-  if (!finding.fix.empty()) out.line("    try: {}", printable(finding.fix));
+  if (!finding.fix.empty()) out.line("    {}", check.words.say("try: {}", printable(finding.fix)).text());
 }
 
 std::size_t count_losing(const Lint& lint) {
@@ -124,20 +126,28 @@ Result<Mended> mend(const ScriptCheck& check, const Lint& lint, const std::strin
 void print_end(const ScriptCheck& check, const Lint& lint, const std::optional<Mended>& mended, Output& out) {
   const std::size_t all = lint.findings.size();
   const std::size_t losing = count_losing(lint);
-  if (all == 0) return out.line("{}: nothing found", printable(check.script));
-  const std::string count = format("{} finding{}, {} would lose the job", all, all == 1 ? "" : "s", losing);
+  const Words& words = check.words;
+  if (all == 0) return out.line("{}", words.say("{}: nothing found", printable(check.script)).text());
+  const std::string count = all == 1 ? words.say("1 finding, {} would lose the job", losing)
+                                     : words.say("{} findings, {} would lose the job", all, losing);
   if (!mended) {
     const bool can_mend = std::any_of(lint.findings.begin(), lint.findings.end(), [](const ScriptFinding& f) {
       return !f.edits.empty() || !f.folder.empty();
     });
     const Path path = fixed_path(check);
-    return can_mend ? out.line("{}; stoker check --fix {} writes {} (--in-place: the file itself)", count,
-                               printable(check.script), printable(path.string()))
-                    : out.line("{}", count);
+    return out.line("{}", can_mend
+                              ? words
+                                    .say("{}; stoker check --fix {} writes {} (--in-place: the file itself)",
+                                         count, printable(check.script), printable(path.string()))
+                                    .text()
+                              : count);
   }
-  for (const Path& folder : mended->folders) out.line("made {}", printable(folder.string()));
-  if (mended->path.empty()) return out.line("{}; {} mended", count, mended->findings);
-  out.line("{}; {} mended in {}", count, mended->findings, printable(mended->path.string()));
+  for (const Path& folder : mended->folders)
+    out.line("{}", words.say("made {}", printable(folder.string())).text());
+  const std::string path = printable(mended->path.string());
+  out.line("{}", mended->path.empty()
+                     ? words.say("{}; {} mended", count, mended->findings).text()
+                     : words.say("{}; {} mended in {}", count, mended->findings, path).text());
 }
 
 ordered_json to_json(const ScriptCheck& check, const Lint& lint, const std::optional<Mended>& mended) {
@@ -212,7 +222,8 @@ int check_script(const ScriptCheck& check, Output& out) {
   if (error) return out.fail(posix_error("current folder", error.value()));
   explain::ScriptPlace place{.directory = directory,
                              .site = site->has_value() ? &**site : nullptr,
-                             .environment = slurm::process_environment()};
+                             .environment = slurm::process_environment(),
+                             .words = check.words};
   look_at_runs(check.script, place);
   const Lint lint = explain::lint_script(check.script, *text, place);
   std::optional<Mended> mended;
@@ -222,7 +233,7 @@ int check_script(const ScriptCheck& check, Output& out) {
     mended = *std::move(done);
   }
   if (check.sarif) {
-    const std::string text = sarif_of(check.script, lint);
+    const std::string text = sarif_of(check.script, lint, check.words);
     out.raw(text + "\n");
     out.json(text);
   } else {
@@ -234,14 +245,15 @@ int check_script(const ScriptCheck& check, Output& out) {
   return loses_job ? exit_code::kFailed : exit_code::kOk;
 }
 
-int print_rules(Output& out) {
+int print_rules(const Words& words, Output& out) {
   std::vector<std::vector<std::string>> rows;
   ordered_json rules = ordered_json::array();
   for (const explain::RuleText& rule : explain::rule_texts()) {
-    rows.push_back({std::string(rule.name), std::string(to_text(rule.level)), std::string(rule.why)});
+    rows.push_back(
+        {std::string(rule.name), std::string(to_text(rule.level)), std::string(words.of(rule.why))});
     rules.push_back({{"rule", std::string(rule.name)},
                      {"level", std::string(to_text(rule.level))},
-                     {"why", std::string(rule.why)},
+                     {"why", std::string(words.of(rule.why))},
                      {"example", std::string(rule.example)},
                      {"origin", std::string(rule.origin)}});
   }

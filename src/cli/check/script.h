@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/language/words.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -13,6 +14,7 @@ struct ScriptCheck {
   bool fixes = false;
   bool fixes_in_place = false;
   bool sarif = false;
+  Words words;  ///< that findings are told in
 };
 
 /// Whether the word names a batch script, by what the file holds or how it is called.
@@ -22,6 +24,6 @@ bool names_batch_script(const std::string& word);
 int check_script(const ScriptCheck& check, Output& out);
 
 /// Every rule with its level and reason.
-int print_rules(Output& out);
+int print_rules(const Words& words, Output& out);
 
 }  // namespace stoker::cli

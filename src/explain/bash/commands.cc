@@ -23,7 +23,7 @@ List Reader::read_list() {
   while (!has_failed()) {
     skip_newlines();
     if (at_end() || closes_list()) {
-      if (wants_more) fail(at_, "a command is missing behind && or ||");
+      if (wants_more) fail_at(at_, "a command is missing behind && or ||");
       break;
     }
     Item item;
@@ -135,10 +135,10 @@ void Reader::expect(std::string_view word, std::string_view of, std::size_t begi
   if (is_there) {
     at_ += word.size();
   } else if (at_end()) {
-    fail(begin, format("'{}' without its '{}'", of, word));
+    fail_at(begin, "'{}' without its '{}'", of, word);
   } else {
     const std::string_view found = next_word().empty() ? text_.substr(at_, 1) : next_word();
-    fail(at_, format("'{}' where '{}' should be", printable(found.substr(0, 20)), word));
+    fail_at(at_, "'{}' where '{}' should be", printable(found.substr(0, 20)), word);
   }
 }
 
@@ -181,7 +181,7 @@ void Reader::read_for(Command& command) {
   skip_blanks();
   if (sees("((")) {
     const auto close = end_of_arithmetic(at_ + 2);
-    if (!close) return fail(begin, "'((' is not closed");
+    if (!close) return fail_at(begin, "'((' is not closed");
     Word word;
     word.span = {at_, *close + 2};
     add_literal(word.pieces, word.span, text_.substr(at_, *close + 2 - at_), false);
@@ -191,7 +191,7 @@ void Reader::read_for(Command& command) {
     command.name = next_word();
     at_ += command.name.size();
     if (command.name.empty() || !is_name_start(command.name[0]))
-      return fail(begin, format("'{}' without the name of a variable", of));
+      return fail_at(begin, "'{}' without the name of a variable", of);
     read_for_words(command);
   }
   skip_blanks();
@@ -211,8 +211,7 @@ void Reader::read_for_words(Command& command) {
     if (at_end() || peek() == '\n' || peek() == ';') return;
     command.words.push_back(read_word());
     const Word& word = command.words.back();
-    if (word.span.begin == word.span.end)
-      fail(at_, format("'{}' does not belong here", text_.substr(at_, 1)));
+    if (word.span.begin == word.span.end) fail_at(at_, "'{}' does not belong here", text_.substr(at_, 1));
   }
 }
 
@@ -248,7 +247,7 @@ void Reader::read_case_branch(Command& command) {
     skip_blanks();
     command.words.push_back(read_word());
     const Word& word = command.words.back();
-    if (word.span.begin == word.span.end) fail(begin, "a pattern of case is missing");
+    if (word.span.begin == word.span.end) fail_at(begin, "a pattern of case is missing");
     skip_blanks();
     if (peek() != '|') break;
     ++at_;
@@ -281,7 +280,7 @@ void Reader::read_test(Command& command) {
   bool is_regex = false;
   while (!has_failed()) {
     skip_newlines();
-    if (at_end()) return fail(begin, "'[[' without its ']]'");
+    if (at_end()) return fail_at(begin, "'[[' without its ']]'");
     if (take_word("]]")) return;
     if (sees("&&") || sees("||")) {
       at_ += 2;
@@ -290,8 +289,7 @@ void Reader::read_test(Command& command) {
     } else {
       command.words.push_back(read_word(is_regex ? WordKind::regex : WordKind::plain));
       const Word& word = command.words.back();
-      if (word.span.begin == word.span.end)
-        fail(at_, format("'{}' does not belong here", text_.substr(at_, 1)));
+      if (word.span.begin == word.span.end) fail_at(at_, "'{}' does not belong here", text_.substr(at_, 1));
     }
     is_regex = !command.words.empty() && command.words.back().span.end == at_ &&
                literal(command.words.back()) == "=~";

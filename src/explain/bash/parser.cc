@@ -8,8 +8,9 @@
 
 namespace stoker::explain::bash {
 
-void Reader::fail(std::size_t at, std::string what) {
-  if (!has_failed()) script_.error = SyntaxError{at, std::move(what)};
+void Reader::fail_at(std::size_t at, std::string_view pattern, std::string_view word,
+                     std::string_view other) {
+  if (!has_failed()) script_.error = SyntaxError{at, pattern, std::string(word), std::string(other)};
   at_ = end_;  // every loop ends with the text
 }
 
@@ -82,7 +83,7 @@ List Reader::read_all() {
   List list = read_list();
   if (!at_end() && !has_failed()) {
     const std::string_view word = next_word().empty() ? text_.substr(at_, 1) : next_word();
-    fail(at_, format("'{}' does not belong here", printable(word.substr(0, 20))));
+    fail_at(at_, "'{}' does not belong here", printable(word.substr(0, 20)));
   }
   return list;
 }

@@ -53,7 +53,7 @@ std::string show(const List& list) {
 
 std::string read(std::string_view text) {
   const Script script = parse(text);
-  return script.error ? format("{}: {}", script.error->at, script.error->what) : show(script.list);
+  return script.error ? format("{}: {}", script.error->at, script.error->what()) : show(script.list);
 }
 
 TEST(BashParser, words_keep_what_is_quoted_apart) {
@@ -104,7 +104,7 @@ TEST(BashParser, assignments_and_redirections_are_told_from_words) {
 TEST(BashParser, here_documents_are_taken_out_of_the_text) {
   const std::string_view text = "cat <<A; b <<-'C'\n$x #no\nA\n\t$(y)\n\tC\nd\n";
   const Script script = parse(text);
-  ASSERT_FALSE(script.error) << script.error->what;
+  ASSERT_FALSE(script.error) << script.error->what();
   EXPECT_EQ(show(script.list), "cat <<A; b <<-'C'; d; ");
   ASSERT_EQ(script.heredocs.size(), 2u);
   const auto body = [&](int n) {

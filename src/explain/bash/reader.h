@@ -31,7 +31,8 @@ class Reader {
   char peek(std::size_t ahead = 0) const { return at_ + ahead < end_ ? text_[at_ + ahead] : '\0'; }
   bool sees(std::string_view what) const { return text_.substr(at_, end_ - at_).starts_with(what); }
   bool has_failed() const { return script_.error.has_value(); }
-  void fail(std::size_t at, std::string what);
+  void fail_at(std::size_t at, std::string_view pattern, std::string_view word = {},
+               std::string_view other = {});
   void skip_blanks();
   void skip_newlines();
   void read_newline();
@@ -100,7 +101,7 @@ class Reader {
 class Reader::Deeper {
  public:
   explicit Deeper(Reader& reader) : reader_(reader) {
-    if (++reader_.depth_ > kDeepest) reader_.fail(reader_.at_, "commands lie too deep in each other");
+    if (++reader_.depth_ > kDeepest) reader_.fail_at(reader_.at_, "commands lie too deep in each other");
   }
   ~Deeper() { --reader_.depth_; }
   Deeper(const Deeper&) = delete;

@@ -40,11 +40,10 @@ Command Reader::read_simple() {
   }
   const bool is_empty = command.words.empty() && command.assignments.empty() && command.redirections.empty();
   if (!has_failed() && is_empty) {
-    fail(at_, at_end() || peek() == '\n'
-                  ? "a command is missing"
-                  : format("'{}' does not belong here", printable(text_.substr(at_, 1))));
+    if (at_end() || peek() == '\n') return fail_at(at_, "a command is missing"), command;
+    fail_at(at_, "'{}' does not belong here", printable(text_.substr(at_, 1)));
   } else if (!has_failed() && peek() == '(' && !at_end()) {
-    fail(at_, "'(' does not belong here");
+    fail_at(at_, "'(' does not belong here");
   }
   return command;
 }
@@ -107,14 +106,14 @@ void Reader::read_elements(Assignment& assignment) {
   const std::size_t begin = at_++;
   while (!has_failed()) {
     skip_newlines();
-    if (at_end()) return fail(begin, "'(' without its ')'");
+    if (at_end()) return fail_at(begin, "'(' without its ')'");
     if (peek() == ')') {
       ++at_;
       return;
     }
     Word word = read_word();
     if (word.span.begin == word.span.end)
-      return fail(at_, format("'{}' does not belong here", printable(text_.substr(at_, 1))));
+      return fail_at(at_, "'{}' does not belong here", printable(text_.substr(at_, 1)));
     assignment.elements.push_back(std::move(word));
   }
 }
@@ -148,7 +147,7 @@ bool Reader::read_redirection(Command& command) {
   redirection.target = read_word();
   redirection.span.end = at_;
   if (redirection.target.span.begin == redirection.target.span.end && !has_failed()) {
-    fail(redirection.span.begin, format("nothing behind '{}'", operation));
+    fail_at(redirection.span.begin, "nothing behind '{}'", operation);
   } else if (operation == "<<" || operation == "<<-") {
     start_heredoc(redirection, operation == "<<-");
   }

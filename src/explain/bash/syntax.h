@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/language/words.h"
+
 namespace stoker::explain::bash {
 
 /// Bytes of the script's text, from `begin` up to before `end`.
@@ -119,7 +121,13 @@ struct Comment {
 
 struct SyntaxError {
   std::size_t at = 0;
-  std::string what;  ///< "'fi' without its 'if'"
+  std::string_view pattern;  ///< "'{}' without its '{}'"
+  std::string word;          ///< "fi": what the pattern is filled with; may be empty
+  std::string other;         ///< "if"
+
+  /// The same in somebody's language.
+  std::string in(const Words& words) const { return words.say(pattern, word, other); }
+  std::string what() const { return in(Words()); }
 };
 
 struct Script {

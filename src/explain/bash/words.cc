@@ -75,14 +75,14 @@ void Reader::read_extended_pattern(Word& word) {
     at_ += c == '\\' ? 2 : 1;
   } while (at_ < end_ && (open > 0 || at_ == begin + 1) && peek() != '\n');
   at_ = std::min(at_, end_);
-  if (open > 0) return fail(begin, "a pattern's '(' is not closed");
+  if (open > 0) return fail_at(begin, "a pattern's '(' is not closed");
   add_literal(word.pieces, {begin, at_}, text_.substr(begin, at_ - begin), false);
 }
 
 void Reader::read_single_quoted(std::vector<Piece>& pieces) {
   const std::size_t begin = at_;
   const std::size_t close = text_.find('\'', begin + 1);
-  if (close >= end_) return fail(begin, "a ' is not closed");
+  if (close >= end_) return fail_at(begin, "a ' is not closed");
   at_ = close + 1;
   add_literal(pieces, {begin, at_}, text_.substr(begin + 1, close - begin - 1), true);
 }
@@ -92,7 +92,7 @@ void Reader::read_ansi_quoted(std::vector<Piece>& pieces) {
   const std::size_t begin = at_;
   std::size_t close = begin + 2;
   while (close < end_ && text_[close] != '\'') close += text_[close] == '\\' ? 2 : 1;
-  if (close >= end_) return fail(begin, "a ' is not closed");
+  if (close >= end_) return fail_at(begin, "a ' is not closed");
   at_ = close + 1;
   add_literal(pieces, {begin, at_}, text_.substr(begin + 2, close - begin - 2), true);
 }
@@ -103,7 +103,7 @@ void Reader::read_double_quoted(std::vector<Piece>& pieces) {
   ++at_;
   add_literal(pieces, {begin, begin + 1}, "", true);  // "" is a word, too
   read_text(pieces, '"');
-  if (at_end() && !has_failed()) return fail(begin, "a \" is not closed");
+  if (at_end() && !has_failed()) return fail_at(begin, "a \" is not closed");
   if (!has_failed()) ++at_;
 }
 
@@ -146,7 +146,7 @@ void Reader::read_dollar(std::vector<Piece>& pieces, bool is_quoted) {
   ++at_;
   if (next == '[') {
     const std::size_t close = std::min(text_.find(']', at_), end_);
-    if (close == end_) return fail(begin, "'$[' is not closed");
+    if (close == end_) return fail_at(begin, "'$[' is not closed");
     at_ = close + 1;
     return read_arithmetic(pieces, {begin, at_}, {begin + 2, close}, is_quoted);
   }
@@ -183,7 +183,7 @@ void Reader::read_braces(std::vector<Piece>& pieces, bool is_quoted) {
   read_name(piece);
   while (piece.text.size() >= 1 && is_digit(piece.text[0]) && is_digit(peek())) piece.text += text_[at_++];
   read_operation(piece, is_quoted);
-  if (at_end()) return fail(piece.span.begin, "'${' is not closed");
+  if (at_end()) return fail_at(piece.span.begin, "'{}' is not closed", "${");
   piece.span.end = ++at_;
   pieces.push_back(std::move(piece));
 }
@@ -216,7 +216,7 @@ void Reader::read_substitution(std::vector<Piece>& pieces, PieceKind kind, bool 
   piece.lists.push_back(read_list());
   if (has_failed()) return;
   if (peek() != ')' || at_end()) {
-    return fail(piece.span.begin, format("'{}(' is not closed", text_[piece.span.begin]));
+    return fail_at(piece.span.begin, "'{}(' is not closed", text_.substr(piece.span.begin, 1));
   }
   piece.span.end = ++at_;
   pieces.push_back(std::move(piece));
@@ -227,7 +227,7 @@ void Reader::read_backticks(std::vector<Piece>& pieces, bool is_quoted) {
   const std::size_t begin = at_;
   std::size_t close = begin + 1;
   while (close < end_ && text_[close] != '`') close += text_[close] == '\\' ? 2 : 1;
-  if (close >= end_) return fail(begin, "a ` is not closed");
+  if (close >= end_) return fail_at(begin, "a ` is not closed");
   Piece piece;
   piece.kind = PieceKind::command;
   piece.is_quoted = is_quoted;

@@ -144,7 +144,7 @@ Result<Draft> draft_job(const std::string& name, std::string text, const DraftPl
   const std::unique_ptr<Script> script = read_script(name, std::move(text));
   if (script->tree.error) {
     return invalid("{}:{}: {}", printable(name), script->source->mark(script->tree.error->at).line,
-                   script->tree.error->what)
+                   script->tree.error->what())
         .cure("stoker check {}", shell_quote(name));
   }
   Sheet sheet;

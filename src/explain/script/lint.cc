@@ -79,36 +79,36 @@ std::string edited(std::string_view text, const std::vector<Edit>& sorted) {
 
 }  // namespace
 
-ScriptFinding& Report::add(bash::Span at, std::string text) {
+ScriptFinding& Report::add(bash::Span at, const Said& text) {
   ScriptFinding finding;
   finding.level = level_;
   const config::Mark mark = script_.source->mark(at.begin);
   finding.line = mark.line;
   finding.column = mark.column;
-  finding.text = std::move(text);
+  finding.text = text;
   finding.excerpt = script_.source->excerpt(at.begin);
   if (findings_.size() < kMostFindings) findings_.push_back(std::move(finding));
   return findings_.back();
 }
 
-ScriptFinding& Report::replace(bash::Span at, std::string text, std::string instead) {
-  ScriptFinding& finding = add(at, std::move(text));
+ScriptFinding& Report::replace(bash::Span at, const Said& text, std::string instead) {
+  ScriptFinding& finding = add(at, text);
   finding.edits = {{at.begin, at.end, std::move(instead)}};
   return finding;
 }
 
-ScriptFinding& Report::insert_line(bash::Span at, std::string text, std::string line) {
+ScriptFinding& Report::insert_line(bash::Span at, const Said& text, std::string line) {
   const std::size_t begin = script_.line_of(at.begin).begin;
   const std::size_t first = std::min(script_.text.find_first_not_of(" \t", begin), script_.text.size());
-  ScriptFinding& finding = add(at, std::move(text));
+  ScriptFinding& finding = add(at, text);
   finding.fix = line;
   finding.edits = {{begin, begin, script_.text.substr(begin, first - begin) + line + "\n"}};
   return finding;
 }
 
-ScriptFinding& Report::insert_first(bash::Span at, std::string text, std::string line) {
+ScriptFinding& Report::insert_first(bash::Span at, const Said& text, std::string line) {
   const std::size_t begin = script_.line_of(script_.first_command).begin;
-  ScriptFinding& finding = add(at, std::move(text));
+  ScriptFinding& finding = add(at, text);
   finding.edits = {{begin, begin, line + "\n"}};
   finding.fix = std::move(line);
   return finding;
@@ -166,7 +166,7 @@ Lint lint_script(const std::string& name, std::string text, const ScriptPlace& p
     ScriptFinding finding;
     finding.rule = "dos-line-ends";
     finding.level = Level::job;
-    finding.text = "the line ends are those of DOS, and sbatch refuses the script";
+    finding.text = place.words.say("the line ends are those of DOS, and sbatch refuses the script");
     finding.fix = format("sed -i 's/\\r$//' {}", shell_quote(name));
     lint.findings.push_back(std::move(finding));
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "job/site/site.h"
@@ -24,6 +25,7 @@ struct ScriptPlace {
   std::optional<Duration> took = {};  ///< the longest of the script's runs that were done
   std::size_t times = 0;              ///< how many of those there are
   slurm::Lookup environment = {};  ///< variables such as SBATCH_ACCOUNT, which sbatch obeys; none when empty
+  Words words = {};                ///< that findings are told in
 };
 
 /// A change of the script: these bytes become that text.

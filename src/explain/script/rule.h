@@ -22,15 +22,20 @@ class Report {
       : script_(script), place_(place), level_(level) {}
 
   /// Something found at that place. The reference holds until the next call.
-  ScriptFinding& add(bash::Span at, std::string text);
+  ScriptFinding& add(bash::Span at, const Said& text);
   /// The same with the text that should stand there instead.
-  ScriptFinding& replace(bash::Span at, std::string text, std::string instead);
+  ScriptFinding& replace(bash::Span at, const Said& text, std::string instead);
   /// The same with a line put before the one that `at` lies in.
-  ScriptFinding& insert_line(bash::Span at, std::string text, std::string line);
+  ScriptFinding& insert_line(bash::Span at, const Said& text, std::string line);
 
   const ScriptPlace& place() const { return place_; }
+  /// A text of the rule's own, or of a fix that is more than a command, in the reader's language.
+  template <typename... Args>
+  Said say(std::string_view pattern, const Args&... args) const {
+    return place_.words.say(pattern, args...);
+  }
   /// The same with a line put before the script's first command.
-  ScriptFinding& insert_first(bash::Span at, std::string text, std::string line);
+  ScriptFinding& insert_first(bash::Span at, const Said& text, std::string line);
 
   /// The findings so far; they are the caller's now.
   std::vector<ScriptFinding> take() { return std::move(findings_); }

@@ -39,8 +39,8 @@ Names names_in(const SiteRequest& request) {
 
 class Judge {
  public:
-  Judge(const SiteRequest& request, const Site& site)
-      : request_(request), site_(site), name_(names_in(request)) {}
+  Judge(const SiteRequest& request, const Site& site, const Words& words)
+      : request_(request), site_(site), words_(words), name_(names_in(request)) {}
 
   std::vector<Finding> judge() {
     choose_limits();
@@ -65,9 +65,9 @@ class Judge {
 
   bool is_script() const { return request_.written == Written::batch_script; }
 
-  void found(std::string_view rule, Level level, std::string_view name, std::string what,
+  void found(std::string_view rule, Level level, std::string_view name, const Said& what,
              std::string_view from) {
-    Finding finding{.rule = std::string(rule), .level = level, .what = std::move(what)};
+    Finding finding{.rule = std::string(rule), .level = level, .what = what};
     const auto place = request_.where.find(name);
     finding.evidence.push_back(
         {.where = place == request_.where.end() ? std::string(name) : place->second, .text = ""});
@@ -98,7 +98,7 @@ class Judge {
     for (const std::string& name : partitions()) {
       const auto at = site_.partitions.find(name);
       if (at == site_.partitions.end()) continue;
-      Limits limits{.whose = format("partition '{}'", name),
+      Limits limits{.whose = words_.say("partition '{}'", name),
                     .time = at->second.time,
                     .default_time = at->second.default_time,
                     .nodes = at->second.nodes,
@@ -108,7 +108,7 @@ class Judge {
       limits_.push_back(std::move(limits));
     }
     if (is_known) {
-      limits_.push_back({.whose = format("QoS '{}'", printable(*request_.qos)),
+      limits_.push_back({.whose = words_.say("QoS '{}'", printable(*request_.qos)),
                          .time = qos->second.time,
                          .default_time = {},
                          .nodes = qos->second.nodes,
@@ -139,29 +139,29 @@ class Judge {
     for (const Limits& each : limits_) {
       if (time && each.time && *time > *each.time) {
         found("over-time", Level::job, name_.time,
-              format("{}: {} is over the limit of {} ({}, site {})", name_.time, duration_text(*time),
-                     each.whose, duration_text(*each.time), site_.name),
+              words_.say("{}: {} is over the limit of {} ({}, site {})", name_.time, duration_text(*time),
+                         each.whose, duration_text(*each.time), site_.name),
               each.from);
         cure(time_cure(*each.time));
         return;
       }
       if (!request_.has_time && each.default_time) {
         found("default-time", Level::time, name_.time,
-              format("{}: not set, and {} gives {} (site {})", name_.time, each.whose,
-                     duration_text(*each.default_time), site_.name),
+              words_.say("{}: not set, and {} gives {} (site {})", name_.time, each.whose,
+                         duration_text(*each.default_time), site_.name),
               each.from);
       }
     }
     if (time && site_.limits.time && *time > *site_.limits.time) {
       found("over-time", Level::job, name_.time,
-            format("{}: {} is over the limit of every job ({}, site {})", name_.time, duration_text(*time),
-                   duration_text(*site_.limits.time), site_.name),
+            words_.say("{}: {} is over the limit of every job ({}, site {})", name_.time,
+                       duration_text(*time), duration_text(*site_.limits.time), site_.name),
             group_source("limits"));
       cure(time_cure(*site_.limits.time));
     } else if (time && site_.limits.shortest && *time < *site_.limits.shortest) {
       found("short-job", request_.jobs > 1 ? Level::time : Level::advice, name_.time,
-            format("{}: {} asked for, and jobs should last {} at least (site {})", name_.time,
-                   duration_text(*time), duration_text(*site_.limits.shortest), site_.name),
+            words_.say("{}: {} asked for, and jobs should last {} at least (site {})", name_.time,
+                       duration_text(*time), duration_text(*site_.limits.shortest), site_.name),
             group_source("limits"));
     }
   }
@@ -172,14 +172,14 @@ class Judge {
     for (const Limits& each : limits_) {
       if (!each.nodes || nodes <= *each.nodes) continue;
       found("many-nodes", Level::job, name_.nodes,
-            format("{}: {} asked for, and {} gives a job {} at most (site {})", name_.nodes, nodes,
-                   each.whose, *each.nodes, site_.name),
+            words_.say("{}: {} asked for, and {} gives a job {} at most (site {})", name_.nodes, nodes,
+                       each.whose, *each.nodes, site_.name),
             each.from);
     }
     if (site_.limits.nodes && nodes > *site_.limits.nodes) {
       found("many-nodes", Level::job, name_.nodes,
-            format("{}: {} asked for, and a job gets {} at most (site {})", name_.nodes, nodes,
-                   *site_.limits.nodes, site_.name),
+            words_.say("{}: {} asked for, and a job gets {} at most (site {})", name_.nodes, nodes,
+                       *site_.limits.nodes, site_.name),
             group_source("limits"));
     }
   }
@@ -187,20 +187,20 @@ class Judge {
   void judge_jobs() {
     if (!site_.limits.jobs || request_.jobs <= *site_.limits.jobs) return;
     found("many-jobs", Level::job, name_.jobs,
-          format("{}: {} jobs, and a user may have {} at a time (site {})", name_.jobs, request_.jobs,
-                 *site_.limits.jobs, site_.name),
+          words_.say("{}: {} jobs, and a user may have {} at a time (site {})", name_.jobs, request_.jobs,
+                     *site_.limits.jobs, site_.name),
           group_source("limits"));
   }
 
   void judge_account() {
     if (!site_.needs_account || request_.account) return;
     found("no-account", Level::job, name_.account,
-          format("{}: not set, and site {} wants one{}", name_.account, site_.name,
-                 site_.account ? format(": {}", *site_.account) : ""),
+          words_.say("{}: not set, and site {} wants one{}", name_.account, site_.name,
+                     site_.account ? format(": {}", *site_.account) : ""),
           group_source("account"));
     if (site_.account_command) {
-      cure(format("{} lists yours; {}", *site_.account_command,
-                  is_script() ? "#SBATCH --account=NAME" : "slurm: {account: NAME}"));
+      cure(words_.say("{} lists yours; {}", *site_.account_command,
+                      is_script() ? "#SBATCH --account=NAME" : "slurm: {account: NAME}"));
     }
   }
 
@@ -236,25 +236,25 @@ class Judge {
     const std::string_view from = nodes.front()->from;
     if (const auto most_gpus = most(nodes, &SiteNode::gpus); gpus > 0 && most_gpus && gpus > *most_gpus) {
       found("many-gpus", Level::job, request_.gpus_by,
-            format("{}: {} on each node, and no node has more than {} (site {})", request_.gpus_by, gpus,
-                   *most_gpus, site_.name),
+            words_.say("{}: {} on each node, and no node has more than {} (site {})", request_.gpus_by, gpus,
+                       *most_gpus, site_.name),
             from);
       const std::uint64_t all = gpus * request_.nodes.value_or(1);
-      cure(format("{} nodes with {} GPUs each", (all + *most_gpus - 1) / *most_gpus, *most_gpus));
+      cure(words_.say("{} nodes with {} GPUs each", (all + *most_gpus - 1) / *most_gpus, *most_gpus));
     }
     const std::uint64_t cpus = std::min<std::uint64_t>(request_.cpus_per_task.value_or(0), 100'000) *
                                std::min<std::uint64_t>(request_.tasks_per_node, 100'000);
     if (const auto cores = most(nodes, &SiteNode::cores); cores && cpus > *cores) {
       found("many-cores", Level::job, name_.cpus,
-            format("{}: {} cores on each node, and no node has more than {} (site {})", name_.cpus, cpus,
-                   *cores, site_.name),
+            words_.say("{}: {} cores on each node, and no node has more than {} (site {})", name_.cpus, cpus,
+                       *cores, site_.name),
             from);
     }
     const auto memory = most(nodes, &SiteNode::memory);
     if (memory && request_.memory_per_node && *request_.memory_per_node > *memory) {
       found("much-memory", Level::job, name_.memory,
-            format("{}: {} on each node, and jobs get {} at most (site {})", name_.memory,
-                   rounded(*request_.memory_per_node), rounded(*memory), site_.name),
+            words_.say("{}: {} on each node, and jobs get {} at most (site {})", name_.memory,
+                       rounded(*request_.memory_per_node), rounded(*memory), site_.name),
             from);
     }
   }
@@ -272,9 +272,11 @@ class Judge {
     const std::uint64_t fair = share * request_.gpus_per_task;
     if (share == 0 || *request_.cpus_per_task <= fair) return;
     found("unfair-share", Level::advice, name_.cpus,
-          format("{}: {} beside {} GPU{}, whose share is {} at most (site {})", name_.cpus,
-                 *request_.cpus_per_task, request_.gpus_per_task, request_.gpus_per_task == 1 ? "" : "s",
-                 fair, site_.name),
+          request_.gpus_per_task == 1
+              ? words_.say("{}: {} beside 1 GPU, whose share is {} at most (site {})", name_.cpus,
+                           *request_.cpus_per_task, fair, site_.name)
+              : words_.say("{}: {} beside {} GPUs, whose share is {} at most (site {})", name_.cpus,
+                           *request_.cpus_per_task, request_.gpus_per_task, fair, site_.name),
           from);
     cure(is_script() ? format("#SBATCH --cpus-per-task={}", fair)
                      : format("resources: {{cpus_per_rank: {}}}", fair));
@@ -282,6 +284,7 @@ class Judge {
 
   const SiteRequest& request_;
   const Site& site_;
+  const Words& words_;
   const Names name_;
   std::vector<Limits> limits_;
   std::vector<Finding> findings_;
@@ -357,8 +360,8 @@ SiteRequest site_request(const GivenOptions& options, const std::string& script,
   return request;
 }
 
-std::vector<Finding> judge_site(const SiteRequest& request, const Site& site) {
-  return Judge(request, site).judge();
+std::vector<Finding> judge_site(const SiteRequest& request, const Site& site, const Words& words) {
+  return Judge(request, site, words).judge();
 }
 
 }  // namespace stoker::job

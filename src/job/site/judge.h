@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "base/time.h"
 #include "job/job.h"
 #include "job/site/site.h"
@@ -61,6 +62,6 @@ SiteRequest site_request(const GivenOptions& options, const std::string& script,
 
 /// What of it this site does not allow (Level::job) or advises against. The first piece of evidence names the
 /// place, the second the source of the limit (where it is read, and when that was done).
-std::vector<Finding> judge_site(const SiteRequest& request, const Site& site);
+std::vector<Finding> judge_site(const SiteRequest& request, const Site& site, const Words& words = Words());
 
 }  // namespace stoker::job

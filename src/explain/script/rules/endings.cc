@@ -11,16 +11,17 @@ namespace {
 void find_syntax(const Script& script, Report& report) {
   if (!script.tree.error) return;
   const std::size_t at = std::min(script.tree.error->at, script.text.size());
-  report.add({at, at}, format("{}: the shell stops here", script.tree.error->what));
+  report.add({at, at}, report.say("{}: the shell stops here", script.tree.error->in(report.place().words)));
 }
 
 void find_open_heredoc(const Script& script, Report& report) {
   for (const bash::Heredoc& heredoc : script.tree.heredocs) {
     if (heredoc.is_closed || heredoc.body.begin >= heredoc.body.end) continue;
     const std::size_t begin = heredoc.body.begin == 0 ? 0 : heredoc.body.begin - 1;
-    report.add({begin, begin}, format("the text that begins behind this line is never closed by a line '{}': "
-                                      "all that follows is part of it",
-                                      printable(heredoc.delimiter)));
+    report.add({begin, begin},
+               report.say("the text that begins behind this line is never closed by a line '{}': "
+                          "all that follows is part of it",
+                          printable(heredoc.delimiter)));
   }
 }
 
@@ -56,11 +57,12 @@ void find_hidden_failure(const Script& script, Report& report) {
     const bash::Command& end = call.pipeline->commands.back();
     const std::string name = end.words.empty() ? "" : flat(end.words[0], script.text);
     if (std::find(kHiding.begin(), kHiding.end(), name) == kHiding.end()) continue;
-    ScriptFinding& finding = report.insert_first(call.span,
-                                                 format("a failed {} goes unnoticed: the exit code of the "
-                                                        "pipe is that of {}, and the job ends as COMPLETED",
-                                                        call.program, name),
-                                                 "set -o pipefail");
+    ScriptFinding& finding =
+        report.insert_first(call.span,
+                            report.say("a failed {} goes unnoticed: the exit code of the "
+                                       "pipe is that of {}, and the job ends as COMPLETED",
+                                       call.program, name),
+                            "set -o pipefail");
     if (!stops && !is_last(script, call)) finding.level = Level::time;
   }
 }
@@ -83,9 +85,9 @@ void find_last_word(const Script& script, Report& report) {
                         work->place + 1 == work->pipeline->commands.size();
   if (!is_plain || last.context.is_condition || last.context.loops > 0 || script.mentions("$?")) return;
   report
-      .add(last.span, format("the job ends with the exit code of {}: COMPLETED, even when {} has failed",
-                             last.program, work->program))
-      .fix = "set -e    (behind the #SBATCH lines)";
+      .add(last.span, report.say("the job ends with the exit code of {}: COMPLETED, even when {} has failed",
+                                 last.program, work->program))
+      .fix = report.say("set -e    (behind the #SBATCH lines)");
 }
 
 // Copies, moves or packs something to a place that outlives the job.
@@ -130,9 +132,9 @@ void find_results_left(const Script& script, Report& report) {
         !call.words.empty() && call.words[0].ends_with(".py") ? call.words[0] : call.program;
     report
         .add(launcher != nullptr ? launcher->span : call.span,
-             format("{} runs in {}, which is emptied after the job, and nothing is copied back",
-                    printable(what), printable(call.directory)))
-        .fix = "cp -r results \"$SLURM_SUBMIT_DIR\"/    (behind this line)";
+             report.say("{} runs in {}, which is emptied after the job, and nothing is copied back",
+                        printable(what), printable(call.directory)))
+        .fix = report.say("cp -r results \"$SLURM_SUBMIT_DIR\"/    (behind this line)");
     return;
   }
 }
@@ -155,9 +157,10 @@ void find_no_wait(const Script& script, Report& report) {
   const std::size_t end = script.text.size();
   ScriptFinding& finding = report.add(
       {begin, begin},
-      "the script ends while this runs in the background, and the job with it: Slurm kills it at once");
+      report.say(
+          "the script ends while this runs in the background, and the job with it: Slurm kills it at once"));
   finding.edits = {{end, end, script.text.ends_with('\n') ? "wait\n" : "\nwait\n"}};
-  finding.fix = "wait    (as the last line)";
+  finding.fix = report.say("wait    (as the last line)");
 }
 
 bool lists_by_time(const bash::Command& command, const Script& script) {
@@ -187,8 +190,9 @@ void find_newest_by_time(const Script& script, Report& report) {
     if (!is_checkpoint) continue;
     report
         .add(call.pipeline->span,
-             "the newest file may be a checkpoint that was cut off while it was written, and every link "
-             "after it fails on that")
+             report.say(
+                 "the newest file may be a checkpoint that was cut off while it was written, and every link "
+                 "after it fails on that"))
         .fix = "stoker checkpoint latest FOLDER";
   }
 }

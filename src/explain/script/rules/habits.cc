@@ -18,10 +18,10 @@ void find_buffered(const Script& script, Report& report) {
     });
     if (!is_script || is_plain || call.option("-m")) continue;
     const std::size_t at = call.program_word->span.end;
-    report.replace(
-        {at, at},
-        "Python keeps back what it prints: the log lags behind, and its end is lost when the job is killed",
-        " -u");
+    report.replace({at, at},
+                   report.say("Python keeps back what it prints: the log lags behind, and its end is lost "
+                              "when the job is killed"),
+                   " -u");
     return;
   }
 }
@@ -47,8 +47,8 @@ void find_conda_hook(const Script& script, Report& report) {
     if (!starts_line) continue;
     ScriptFinding& finding = report.insert_line(
         call.span,
-        format("{} activate needs the hook of an interactive shell, which a batch script has not",
-               call.program),
+        report.say("{} activate needs the hook of an interactive shell, which a batch script has not",
+                   call.program),
         format("eval \"$({} shell.bash hook)\"", call.program == "micromamba" ? "conda" : call.program));
     if (has_module) finding.level = Level::advice;  // a module may bring it
     return;
@@ -84,7 +84,7 @@ void find_unquoted(const Script& script, Report& report) {
         const bool is_risky = piece.kind == bash::PieceKind::variable && !piece.is_quoted &&
                               piece.operation.empty() && may_have_blanks(script, piece);
         if (!is_risky) continue;
-        const std::string text = format("${} without quotes falls apart at a blank in it", piece.text);
+        const Said text = report.say("${} without quotes falls apart at a blank in it", piece.text);
         if (is_bare) {
           report.replace(word->span, text, "\"" + std::string(script.at(word->span)) + "\"");
         } else {
@@ -107,9 +107,9 @@ void find_shared_environment(const Script& script, Report& report) {
                          call.words[0].ends_with("/bin/activate");
     if (!sources || is_local_path(call.words[0]) || call.context.launcher) continue;
     report
-        .add(call.span,
-             "a virtual environment on shared storage: every import reads thousands of small files over the "
-             "network")
+        .add(call.span, report.say("a virtual environment on shared storage: every import reads thousands of "
+                                   "small files over the "
+                                   "network"))
         .fix =
         "virtualenv --no-download $SLURM_TMPDIR/env && source $SLURM_TMPDIR/env/bin/activate && pip install "
         "--no-index -r requirements.txt";
@@ -124,17 +124,17 @@ void find_window(const Script& script, Report& report) {
     if (at == std::string_view::npos) continue;
     report
         .add({heredoc.body.begin + at, heredoc.body.begin + at + 8},
-             "plt.show() waits for a window, and a batch job has none")
+             report.say("plt.show() waits for a window, and a batch job has none"))
         .fix = "plt.savefig(\"figure.png\")";
   }
   for (const Setting& setting : script.settings) {
     if (setting.name != "DISPLAY" || setting.value.empty()) continue;
-    report.add(setting.assignment->span, "DISPLAY is of a screen, and a batch job has none").fix =
+    report.add(setting.assignment->span, report.say("DISPLAY is of a screen, and a batch job has none")).fix =
         "export MPLBACKEND=Agg";
   }
   for (const Call& call : script.calls) {
     if (call.program == "srun" && call.has("--x11"))
-      report.add(call.span, "--x11 forwards to a terminal, and a batch job has none");
+      report.add(call.span, report.say("--x11 forwards to a terminal, and a batch job has none"));
   }
 }
 
@@ -150,15 +150,16 @@ void find_unseeded(const Script& script, Report& report) {
       const bool is_seed = to_lower(call.words[i]).find("seed") != std::string::npos ||
                            (i > 0 && to_lower(call.words[i - 1]).ends_with("seed"));
       if (is_seed && is_random(*call.typed[i]))
-        report.add(call.typed[i]->span, "a seed that nobody notes: this run cannot be had again").fix =
-            "seed=${SLURM_ARRAY_TASK_ID:-1}";
+        report.add(call.typed[i]->span, report.say("a seed that nobody notes: this run cannot be had again"))
+            .fix = "seed=${SLURM_ARRAY_TASK_ID:-1}";
     }
   }
   for (const Setting& setting : script.settings) {
     if (to_lower(setting.name).ends_with("seed") && is_random(setting.assignment->value) &&
         !script.mentions("echo \"$" + setting.name) && !script.mentions("echo $" + setting.name))
-      report.add(setting.assignment->span, "a seed that nobody notes: this run cannot be had again").fix =
-          format("{}=${{SLURM_ARRAY_TASK_ID:-1}}", setting.name);
+      report
+          .add(setting.assignment->span, report.say("a seed that nobody notes: this run cannot be had again"))
+          .fix = format("{}=${{SLURM_ARRAY_TASK_ID:-1}}", setting.name);
   }
 }
 

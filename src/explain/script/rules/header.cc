@@ -18,26 +18,29 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 }
 
 // The option's name as it was likely meant, or only what is wrong with it where that is not known.
-void tell_name(const Directive& directive, std::string_view likely, const std::string& text, Report& report) {
+void tell_name(const Directive& directive, std::string_view likely, const Said& text, Report& report) {
   const std::string& typed = directive.option.typed;
   if (likely.empty()) {
     report.add(directive.span, text);
     return;
   }
   report.replace({directive.span.begin, directive.span.begin + typed.size()},
-                 format("{}; did you mean {}?", text, likely), std::string(likely));
+                 report.say("{}; did you mean {}?", text.text(), likely), std::string(likely));
 }
 
 void find_no_interpreter(const Script& script, Report& report) {
   if (slurm::is_script(script.text)) return;
   const bool has_mark = script.text.starts_with("\xEF\xBB\xBF#!");
   if (has_mark) {
-    report.replace({0, 3}, "a byte order mark stands before #!, and sbatch takes the file for no script", "");
+    report.replace({0, 3},
+                   report.say("a byte order mark stands before #!, and sbatch takes the file for no script"),
+                   "");
     return;
   }
-  report.insert_line({0, 0},
-                     "the first line is not #! and an interpreter, and sbatch takes the file for no script",
-                     "#!/bin/bash");
+  report.insert_line(
+      {0, 0},
+      report.say("the first line is not #! and an interpreter, and sbatch takes the file for no script"),
+      "#!/bin/bash");
 }
 
 void find_late_directive(const Script& script, Report& report) {
@@ -49,14 +52,14 @@ void find_late_directive(const Script& script, Report& report) {
     const bool is_said = early != nullptr && early->option.value == directive.option.value;
     if (line.begin == line_seen || is_said) continue;
     line_seen = line.begin;
-    ScriptFinding& finding =
-        report.add({line.begin, line.end},
-                   format("{} stands behind the first command (line {}), where sbatch reads no more options",
-                          directive.option.typed, first));
+    ScriptFinding& finding = report.add(
+        {line.begin, line.end},
+        report.say("{} stands behind the first command (line {}), where sbatch reads no more options",
+                   directive.option.typed, first));
     const std::size_t header = script.line_of(script.first_command).begin;
     const std::size_t end = std::min(line.end + 1, script.text.size());
     finding.edits = {{header, header, std::string(script.at(line)) + "\n"}, {line.begin, end, ""}};
-    finding.fix = format("{}    (before line {})", script.at(line), first);
+    finding.fix = report.say("{}    (before line {})", script.at(line), first);
   }
 }
 
@@ -74,15 +77,15 @@ void find_misspelt_option(const Script& script, Report& report) {
       continue;
     const std::string_view likely = slurm::likely_option(typed);
     if (is_of_srun(typed)) {
-      report.add(directive.span, format("{} is an option of srun; sbatch refuses it", typed)).fix =
+      report.add(directive.span, report.say("{} is an option of srun; sbatch refuses it", typed)).fix =
           format("srun {} …", typed);
     } else if (!likely.empty()) {
       tell_name(directive, likely,
-                format("{}: no such option, and sbatch refuses the script", printable(typed)), report);
+                report.say("{}: no such option, and sbatch refuses the script", printable(typed)), report);
     } else {
       report
           .add(directive.span,
-               format(
+               report.say(
                    "{}: no option of sbatch, which refuses the script unless a plug-in of the site knows it",
                    printable(typed)))
           .level = Level::advice;
@@ -95,7 +98,8 @@ void find_ambiguous_option(const Script& script, Report& report) {
     const std::string& typed = directive.option.typed;
     if (!typed.starts_with("--") || slurm::look_up_option(typed) != slurm::OptionName::ambiguous) continue;
     tell_name(directive, slurm::likely_option(typed),
-              format("{}: the beginning of several options, which sbatch refuses", printable(typed)), report);
+              report.say("{}: the beginning of several options, which sbatch refuses", printable(typed)),
+              report);
   }
 }
 
@@ -128,8 +132,10 @@ void find_blank_at_equals(const Script& script, Report& report) {
     if (at == std::string::npos || at >= line_end) continue;
     report
         .replace({directive.span.begin, at + value.size()},
-                 format("{}: a blank beside =, so that sbatch reads {} for its value", option.typed,
-                        is_before ? "'='" : "nothing"),
+                 is_before ? report.say("{}: a blank beside =, so that sbatch reads '=' for its value",
+                                        option.typed)
+                           : report.say("{}: a blank beside =, so that sbatch reads nothing for its value",
+                                        option.typed),
                  option.typed + "=" + value)
         .level = needs_value(option.name) ? Level::job : Level::time;
   }
@@ -145,20 +151,20 @@ void find_memory_unit(const Script& script, Report& report) {
     if (is_bare && is_one_of(unit, {"g", "gb", "t", "tb"})) {
       const std::size_t at = script.text.find(option.stray, directive.value.end);
       report.replace({directive.value.end, at + option.stray.size()},
-                     format("{}={} {}: a blank before the unit, so that sbatch reads {} MB", option.typed,
-                            option.value, option.stray, option.value),
+                     report.say("{}={} {}: a blank before the unit, so that sbatch reads {} MB", option.typed,
+                                option.value, option.stray, option.value),
                      option.stray);
     } else if (is_bare && number > 0 && number <= 512 && unit.empty() && option.name == "--mem" &&
                !script.request.gpus().empty()) {
-      report.replace(
-          {directive.value.end, directive.value.end},
-          format("{}={} is {} MB: a number without a unit counts megabytes", option.typed, number, number),
-          "G");
+      report.replace({directive.value.end, directive.value.end},
+                     report.say("{}={} is {} MB: a number without a unit counts megabytes", option.typed,
+                                number, number),
+                     "G");
     } else if (!is_bare && !slurm::parse_slurm_memory(option.value) && !option.value.empty() &&
                option.value.find_first_of("<$=[{") == std::string::npos) {
       ScriptFinding& finding = report.add(
-          directive.value, format("{}={}: no amount of memory that sbatch reads (as in 64G or 32000M)",
-                                  option.typed, printable(option.value)));
+          directive.value, report.say("{}={}: no amount of memory that sbatch reads (as in 64G or 32000M)",
+                                      option.typed, printable(option.value)));
       double fraction = 0;  // that some releases may read
       if (parse_number(std::string_view(option.value).substr(0, option.value.size() - 1), &fraction))
         finding.level = Level::time;
@@ -181,8 +187,8 @@ void find_time_format(const Script& script, Report& report) {
     cure = unit == 'h'   ? format("{}:00:00", number)
            : unit == 'd' ? format("{}-00:00:00", number)
                          : format("{}", number);
-  const std::string text = format("{}={}: no time that sbatch reads (as in 90, 1:30:00 or 2-12:00:00)",
-                                  time->option.typed, printable(time->option.value));
+  const Said text = report.say("{}={}: no time that sbatch reads (as in 90, 1:30:00 or 2-12:00:00)",
+                               time->option.typed, printable(time->option.value));
   if (cure.empty()) {
     report.add(time->value, text);
   } else {
@@ -204,7 +210,7 @@ void find_bad_count(const Script& script, Report& report) {
     std::uint64_t number = 0;
     if (parse_number(count, &number) && (number > 0 || directive.option.name.starts_with("--gpus"))) continue;
     report.add(directive.value,
-               format("{}={}: no count that sbatch reads", directive.option.typed, printable(value)));
+               report.say("{}={}: no count that sbatch reads", directive.option.typed, printable(value)));
   }
 }
 
@@ -219,8 +225,9 @@ void find_bad_mail(const Script& script, Report& report) {
     if (is_known) continue;
     report.add(
         mail->value,
-        format("{}={}: no event that sbatch knows (BEGIN, END, FAIL, ALL, ...), and it refuses the script",
-               mail->option.typed, printable(mail->option.value)));
+        report.say(
+            "{}={}: no event that sbatch knows (BEGIN, END, FAIL, ALL, ...), and it refuses the script",
+            mail->option.typed, printable(mail->option.value)));
     return;
   }
 }
@@ -249,8 +256,12 @@ void find_variable(const Script& script, Report& report) {
         (!has_variable && !has_tilde))
       continue;
     ScriptFinding& finding = report.add(
-        directive.value, format("{}={}: sbatch replaces no {} in these lines, so that it stands for itself",
-                                directive.option.typed, printable(value), has_tilde ? "~" : "variables"));
+        directive.value,
+        has_tilde
+            ? report.say("{}={}: sbatch replaces no ~ in these lines, so that it stands for itself",
+                         directive.option.typed, printable(value))
+            : report.say("{}={}: sbatch replaces no variables in these lines, so that it stands for itself",
+                         directive.option.typed, printable(value)));
     if (is_for_people(directive.option.name)) finding.level = Level::advice;
     if (is_path) finding.fix = format("sbatch {}={} {}", directive.option.name, value, script.source->name());
   }
@@ -266,8 +277,8 @@ bool is_gpu_script(const Script& script) {
 void find_zero_gpus(const Script& script, Report& report) {
   for (const GpuRequest& request : script.request.gpus()) {
     if (request.count != "0" || (request.type.empty() && !is_gpu_script(script))) continue;
-    report.add(request.directive->value, format("{}={} asks for no GPU", request.directive->option.typed,
-                                                printable(request.directive->option.value)));
+    report.add(request.directive->value, report.say("{}={} asks for no GPU", request.directive->option.typed,
+                                                    printable(request.directive->option.value)));
   }
 }
 
@@ -282,7 +293,7 @@ void find_not_a_directive(const Script& script, Report& report) {
     constexpr std::array<std::string_view, 1> kWord = {"sbatch"};
     if (closest(word, kWord).empty()) continue;
     report.replace({comment.span.begin + 1, comment.span.begin + end},
-                   format("#{} is a comment for sbatch, and its options are not read", word), "SBATCH");
+                   report.say("#{} is a comment for sbatch, and its options are not read", word), "SBATCH");
   }
 }
 
@@ -309,9 +320,10 @@ void find_long_dash(const Script& script, Report& report) {
     }
     if (!has_long) continue;
     const bool is_letter = end + 1 >= text.size() || text[end + 1] == ' ';
-    report.replace({comment.span.begin + begin, comment.span.begin + end},
-                   "a long dash, as a word processor makes it of --: sbatch takes this for no option",
-                   is_letter ? "-" : "--");
+    report.replace(
+        {comment.span.begin + begin, comment.span.begin + end},
+        report.say("a long dash, as a word processor makes it of --: sbatch takes this for no option"),
+        is_letter ? "-" : "--");
   }
 }
 
@@ -319,8 +331,8 @@ void find_twice(const Script& script, Report& report) {
   for (const Directive& directive : script.request.directives) {
     const Directive* last = script.request.find(directive.option.name);
     if (last == &directive || last->option.value == directive.option.value) continue;
-    report.add(directive.span, format("{} stands there twice; the one of line {} counts",
-                                      directive.option.typed, last->option.line));
+    report.add(directive.span, report.say("{} stands there twice; the one of line {} counts",
+                                          directive.option.typed, last->option.line));
   }
 }
 
@@ -340,9 +352,9 @@ void find_no_time(const Script& script, Report& report) {
     if (known != site->partitions.end() && known->second.default_time) return;  // site-limit tells which
   }
   report
-      .add(all.front().span,
-           "no --time: the partition's default counts, which ends the job early or lets it wait longer than "
-           "it has to")
+      .add(all.front().span, report.say("no --time: the partition's default counts, which ends the job early "
+                                        "or lets it wait longer than "
+                                        "it has to"))
       .fix = "#SBATCH --time=1:00:00";
 }
 

@@ -17,7 +17,7 @@ void find_no_cap(const Script& script, Report& report) {
   const std::uint64_t tasks = script.request.array_tasks();
   if (array == nullptr || tasks < kManyTasks || array->option.value.find('%') != std::string::npos) return;
   report.replace({array->value.end, array->value.end},
-                 format("{} tasks with no limit on how many run at once", tasks), "%20");
+                 report.say("{} tasks with no limit on how many run at once", tasks), "%20");
 }
 
 void find_flood(const Script& script, Report& report) {
@@ -26,15 +26,16 @@ void find_flood(const Script& script, Report& report) {
   if (tasks >= kManyTasks && time && *time <= kShort) {
     report
         .add(script.request.find("--array")->value,
-             format("{} jobs of {} at most: starting each takes Slurm longer than that is worth", tasks,
-                    duration_text(*time)))
-        .fix = "several tasks for each job: a loop over a part of the list, and --array with fewer";
+             report.say("{} jobs of {} at most: starting each takes Slurm longer than that is worth", tasks,
+                        duration_text(*time)))
+        .fix =
+        report.say("several tasks for each job: a loop over a part of the list, and --array with fewer");
   }
   for (const Call& call : script.calls) {
     if (call.program != "sbatch" || call.context.loops == 0 || call.context.repeats < 20) continue;
     report
         .add(call.span,
-             format("{} submissions from a loop: one array is one submission", call.context.repeats))
+             report.say("{} submissions from a loop: one array is one submission", call.context.repeats))
         .fix = format("sbatch --array=1-{}%20 …", call.context.repeats);
   }
 }
@@ -48,9 +49,9 @@ void find_many_processes(const Script& script, Report& report) {
     if (!call.context.is_background || call.context.repeats < kManyProcesses || call.context.launcher)
       continue;
     report
-        .add(call.span,
-             format("{} processes at once: they take each other's memory and cores", call.context.repeats))
-        .fix = "xargs -P \"$SLURM_CPUS_ON_NODE\" …    (or an array)";
+        .add(call.span, report.say("{} processes at once: they take each other's memory and cores",
+                                   call.context.repeats))
+        .fix = report.say("xargs -P \"$SLURM_CPUS_ON_NODE\" …    (or an array)");
     return;
   }
 }
@@ -61,9 +62,9 @@ void find_ssh_loop(const Script& script, Report& report) {
     const bool is_loop = call.program == "ssh" && call.context.loops > 0 && !call.context.is_substituted;
     if (!is_loop) continue;
     report
-        .add(call.span,
-             "processes started by ssh are outside Slurm's control: no limits, no accounting, and they may "
-             "outlive the job")
+        .add(call.span, report.say("processes started by ssh are outside Slurm's control: no limits, no "
+                                   "accounting, and they may "
+                                   "outlive the job"))
         .fix = "srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 …";
     return;
   }
@@ -89,8 +90,9 @@ void find_debug(const Script& script, Report& report) {
   for (const Setting& setting : script.settings) {
     for (const DebugSetting& debug : kDebug) {
       if (setting.name != debug.name || setting.value != debug.value) continue;
-      ScriptFinding& finding = report.add(setting.assignment->span,
-                                          format("{}={} is left on: {}", debug.name, debug.value, debug.why));
+      ScriptFinding& finding = report.add(
+          setting.assignment->span,
+          report.say("{}={} is left on: {}", debug.name, debug.value, report.place().words.of(debug.why)));
       finding.level = debug.level;
       finding.fix = debug.name == "NCCL_DEBUG" ? "export NCCL_DEBUG=WARN" : format("unset {}", debug.name);
       if (debug.name == "NCCL_DEBUG")
@@ -126,9 +128,9 @@ void find_network(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
     const std::string use = network_use(call);
     if (use.empty() || call.context.is_condition) continue;
-    const std::string text = format("{}: the compute nodes of {} do not reach the internet", use, site->name);
+    const Said text = report.say("{}: the compute nodes of {} do not reach the internet", use, site->name);
     if (use != "pip install") {
-      report.add(call.span, text).fix = format("{} …    (on a login node, before the job)", use);
+      report.add(call.span, text).fix = report.say("{} …    (on a login node, before the job)", use);
       continue;
     }
     const auto install = std::find_if(call.typed.begin(), call.typed.end(), [&](const bash::Word* word) {

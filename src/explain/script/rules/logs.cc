@@ -34,9 +34,10 @@ void find_log_folder(const Script& script, Report& report) {
     const bool can_tell = Path(folder).is_relative() || folder_exists(path.parent_path());
     if (!can_tell || !folder_exists(base_folder(script, report))) continue;
     told.insert(folder);
-    ScriptFinding& finding = report.add(
-        directive.value, format("log folder {} does not exist: the job would end at once and leave no word",
-                                printable(folder)));
+    ScriptFinding& finding =
+        report.add(directive.value,
+                   report.say("log folder {} does not exist: the job would end at once and leave no word",
+                              printable(folder)));
     finding.fix = format("mkdir -p {}", shell_quote(path.lexically_normal().string()));
     if (Path(folder).is_relative()) finding.fix = format("mkdir -p {}", shell_quote(folder));
     finding.folder = path.lexically_normal();
@@ -65,8 +66,8 @@ void find_percent(const Script& script, Report& report) {
     const std::size_t at = directive.value.begin + name + letter;
     report.replace(
         {at, at},
-        format("{}: a % is missing before {}, so that every job writes over the log of the one before",
-               printable(value), value[name + letter]),
+        report.say("{}: a % is missing before {}, so that every job writes over the log of the one before",
+                   printable(value), value[name + letter]),
         "%");
   }
 }
@@ -79,9 +80,10 @@ void find_array_letters(const Script& script, Report& report) {
         (value.find("%A") == std::string::npos && value.find("%a") == std::string::npos))
       continue;
     report
-        .add(directive.value, format("{}: %A and %a are numbers of an array, which this job is not: every "
-                                     "job gets 4294967294, and one log",
-                                     printable(value)))
+        .add(directive.value,
+             report.say("{}: %A and %a are numbers of an array, which this job is not: every "
+                        "job gets 4294967294, and one log",
+                        printable(value)))
         .fix = "%j";
   }
 }
@@ -95,8 +97,8 @@ void find_one_log(const Script& script, Report& report) {
     const auto has = [&](const char* letters) { return value.find(letters) != std::string::npos; };
     if (has("%a") || has("%j") || has("%J") || value == "/dev/null") continue;
     report
-        .add(log->value, format("{}: all {} tasks of the array write into one log", printable(value),
-                                script.request.array_tasks()))
+        .add(log->value, report.say("{}: all {} tasks of the array write into one log", printable(value),
+                                    script.request.array_tasks()))
         .fix = format("{}=%x-%A_%a.out", name);
   }
 }
@@ -105,8 +107,9 @@ void find_log_on_node(const Script& script, Report& report) {
   for (const Directive& directive : script.request.directives) {
     const std::string& value = directive.option.value;
     if (!is_log(directive) || (!value.starts_with("/tmp/") && !value.starts_with("/dev/shm/"))) continue;
-    report.add(directive.value, format("{}: the log stays on the node's own disk, where you may not find it",
-                                       printable(value)));
+    report.add(
+        directive.value,
+        report.say("{}: the log stays on the node's own disk, where you may not find it", printable(value)));
   }
 }
 

@@ -84,12 +84,13 @@ void find_first_node_only(const Script& script, Report& report) {
     const std::string where = is_pip_install(call) ? active_environment(script, call) : destination(call);
     if (where.empty() || !is_local_path(where) || !is_used_on_all(script, call)) continue;
     const std::string what = is_pip_install(call) ? "pip install" : call.program;
-    report.replace(
-        {call.span.begin, call.span.begin},
-        format("{} runs on the first node only; the other {} has nothing in {}", what,
-               script.request.nodes() == 2 ? std::string("one") : format("{}", script.request.nodes() - 1),
-               printable(where)),
-        "srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 ");
+    report.replace({call.span.begin, call.span.begin},
+                   script.request.nodes() == 2
+                       ? report.say("{} runs on the first node only; the other one has nothing in {}", what,
+                                    printable(where))
+                       : report.say("{} runs on the first node only; the other {} have nothing in {}", what,
+                                    script.request.nodes() - 1, printable(where)),
+                   "srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 ");
   }
 }
 
@@ -118,8 +119,8 @@ void find_agent_on_first_node(const Script& script, Report& report) {
         !context.function.empty() || context.is_substituted || nodes == "1" || nodes.starts_with("1:"))
       continue;
     report.replace({call.span.begin, call.span.begin},
-                   format("{} starts on the first node only, and waits for {} nodes until it gives up",
-                          call.program, script.request.nodes()),
+                   report.say("{} starts on the first node only, and waits for {} nodes until it gives up",
+                              call.program, script.request.nodes()),
                    "srun --ntasks-per-node=1 --kill-on-bad-exit=1 ");
   }
 }
@@ -147,8 +148,9 @@ void find_master_address(const Script& script, Report& report) {
     if (!is_this_host(setting.value) && !is_list && !is_each_own) continue;
     report.replace(
         setting.assignment->value.span,
-        is_list ? format("MASTER_ADDR is the list of all {} nodes, not one of them", script.request.nodes())
-                : format("MASTER_ADDR is another machine on each of the {} nodes, so that they never meet",
+        is_list
+            ? report.say("MASTER_ADDR is the list of all {} nodes, not one of them", script.request.nodes())
+            : report.say("MASTER_ADDR is another machine on each of the {} nodes, so that they never meet",
                          script.request.nodes()),
         is_each_own ? "$SLURM_LAUNCH_NODE_IPADDR" : std::string(kFirstHost));
   }
@@ -160,8 +162,9 @@ void find_master_address(const Script& script, Report& report) {
       const auto value = call.option(name);
       if (value && is_this_host(*value))
         report
-            .add(call.span, format("{}={}: another machine on each of the {} nodes, so that they never meet",
-                                   name, printable(*value), script.request.nodes()))
+            .add(call.span,
+                 report.say("{}={}: another machine on each of the {} nodes, so that they never meet", name,
+                            printable(*value), script.request.nodes()))
             .fix = format("{}=\"{}\"", name, kFirstHost);
     }
   }
@@ -183,9 +186,10 @@ void find_fixed_port(const Script& script, Report& report) {
         .replace(
             setting.assignment->value.span,
             is_array
-                ? format("port {} is that of all {} tasks of the array: of two on one node the second fails",
-                         setting.value, script.request.array_tasks())
-                : format("port {} is fixed: of two jobs on one node the second fails", setting.value),
+                ? report.say(
+                      "port {} is that of all {} tasks of the array: of two on one node the second fails",
+                      setting.value, script.request.array_tasks())
+                : report.say("port {} is fixed: of two jobs on one node the second fails", setting.value),
             std::string(kPort))
         .level = is_array ? Level::job : Level::time;
   }
@@ -203,10 +207,10 @@ void find_fixed_port(const Script& script, Report& report) {
           .replace(
               {at, at + value->size()},
               is_array
-                  ? format(
+                  ? report.say(
                         "port {} is that of all {} tasks of the array: of two on one node the second fails",
                         *value, script.request.array_tasks())
-                  : format("port {} is fixed: of two jobs on one node the second fails", *value),
+                  : report.say("port {} is fixed: of two jobs on one node the second fails", *value),
               std::string(kPort))
           .level = is_array ? Level::job : Level::time;
     }

@@ -73,8 +73,9 @@ void find_in_directives(const Script& script, Report& report) {
     std::optional<std::string> found = placeholder_in(value);
     if (!found && has_letter_count(script, directive)) found = value;
     if (!found) continue;
-    ScriptFinding& finding = report.add(directive.value, format("{}: '{}' is left to be filled in",
-                                                                directive.option.typed, printable(*found)));
+    ScriptFinding& finding =
+        report.add(directive.value,
+                   report.say("{}: '{}' is left to be filled in", directive.option.typed, printable(*found)));
     if (is_for_people(directive.option.name)) finding.level = Level::advice;
   }
 }
@@ -86,7 +87,8 @@ void find_dots(const Script& script, Report& report) {
     if (comment.span.begin >= script.first_command || !text.starts_with("#SBATCH") ||
         trim(text.substr(7)) != "...")
       continue;
-    report.add(comment.span, "'...' is left to be filled in; sbatch passes over it").level = Level::advice;
+    report.add(comment.span, report.say("'...' is left to be filled in; sbatch passes over it")).level =
+        Level::advice;
   }
 }
 
@@ -104,7 +106,7 @@ void find_in_commands(const Script& script, Report& report) {
       std::optional<std::string> found = text == "..." ? std::optional(text) : crosses(text);
       if (!found) found = yours(text);
       if (!found || is_option || !lines.insert(script.line_of(word->span.begin).begin).second) continue;
-      report.add(word->span, format("'{}' is left to be filled in", printable(*found)));
+      report.add(word->span, report.say("'{}' is left to be filled in", printable(*found)));
     }
   }
 }
@@ -118,8 +120,8 @@ void find_angles_of(const bash::Command& command, const Script& script, Report& 
                          open.span.end == close.span.begin && open.target.span.begin == open.span.begin + 1 &&
                          open.descriptor.empty() && close.descriptor.empty() && bash::literal(open.target);
     if (!is_name) continue;
-    report.add(open.span, format("'{}>' is left to be filled in: the shell looks for a file of that name",
-                                 printable(script.at(open.span))));
+    report.add(open.span, report.say("'{}>' is left to be filled in: the shell looks for a file of that name",
+                                     printable(script.at(open.span))));
     return;
   }
 }
@@ -141,7 +143,7 @@ void find_in_settings(const Script& script, Report& report) {
     const bool is_for_you =
         to_lower(value).find("your") != std::string::npos || value.find(' ') != std::string::npos;
     if (!name || name->size() != value.size() || !is_for_you) continue;
-    report.add(setting.assignment->value.span, format("'{}' is left to be filled in", printable(value)));
+    report.add(setting.assignment->value.span, report.say("'{}' is left to be filled in", printable(value)));
   }
 }
 

@@ -48,8 +48,9 @@ void find_too_early(const Script& script, Report& report) {
         if (!is_early) continue;
         report
             .add(piece.span,
-                 format("${} is replaced before srun starts: every task is told that of the batch script, 0",
-                        piece.text))
+                 report.say(
+                     "${} is replaced before srun starts: every task is told that of the batch script, 0",
+                     piece.text))
             .fix = format("srun bash -c '{}'", script.at(call.span));
       }
     }
@@ -76,8 +77,8 @@ void find_ranks_of_script(const Script& script, Report& report) {
     if (!is_given) continue;
     report
         .add(setting.assignment->span,
-             format("{} is set before srun starts: every task is told that of the batch script, 0",
-                    setting.name))
+             report.say("{} is set before srun starts: every task is told that of the batch script, 0",
+                        setting.name))
         .fix = format("srun bash -c 'export {}={}; exec …'", setting.name, setting.value);
   }
 }
@@ -100,11 +101,12 @@ void find_agent_per_task(const Script& script, Report& report) {
         call.option("--nproc_per_node").value_or(call.option("--nproc-per-node").value_or("1"));
     if (!is_torch || processes == "1") continue;
     const std::size_t at = launcher->program_word->span.end;
-    report.replace({at, at},
-                   format("{} tasks on each node start a torchrun each, and each of those {} ranks: one for "
-                          "each node is enough",
-                          *tasks, printable(processes)),
-                   " --ntasks=$SLURM_NNODES --ntasks-per-node=1");
+    report.replace(
+        {at, at},
+        report.say("{} tasks on each node start a torchrun each, and each of those {} ranks: one for "
+                   "each node is enough",
+                   *tasks, printable(processes)),
+        " --ntasks=$SLURM_NNODES --ntasks-per-node=1");
   }
 }
 
@@ -131,8 +133,9 @@ void find_lost_cpus(const Script& script, Report& report) {
     const std::size_t at = call.program_word->span.end;
     report.replace(
         {at, at},
-        format("srun of Slurm 22.05 to 23.02 does not take over --cpus-per-task={}: each task gets 1 core",
-               *cpus),
+        report.say(
+            "srun of Slurm 22.05 to 23.02 does not take over --cpus-per-task={}: each task gets 1 core",
+            *cpus),
         " --cpus-per-task=$SLURM_CPUS_PER_TASK");
   }
 }
@@ -152,7 +155,8 @@ void find_lonely_ranks(const Script& script, Report& report) {
     const std::size_t at = call.program_word->span.end;
     report.replace(
         {at, at},
-        "without --kill-on-bad-exit the other ranks of a failed one wait until the job's time is over",
+        report.say(
+            "without --kill-on-bad-exit the other ranks of a failed one wait until the job's time is over"),
         " --kill-on-bad-exit=1");
   }
 }
@@ -172,11 +176,15 @@ void find_tasks_and_gpus(const Script& script, Report& report) {
         !is_python(call.program) || !is_work(call))
       continue;
     report
-        .add(call.span, *tasks > *gpus ? format("{} tasks on each node share {} GPU{}: one that takes the "
-                                                "number of its task finds none",
-                                                *tasks, *gpus, *gpus == 1 ? "" : "s")
-                                       : format("{} tasks on each node leave {} of {} GPUs idle", *tasks,
-                                                *gpus - *tasks, *gpus))
+        .add(call.span,
+             *tasks <= *gpus
+                 ? report.say("{} tasks on each node leave {} of {} GPUs idle", *tasks, *gpus - *tasks, *gpus)
+             : *gpus == 1 ? report.say("{} tasks on each node share 1 GPU: one that takes the number of "
+                                       "its task finds none",
+                                       *tasks)
+                          : report.say("{} tasks on each node share {} GPUs: one that takes the number "
+                                       "of its task finds none",
+                                       *tasks, *gpus))
         .fix = format("#SBATCH --ntasks-per-node={}", *gpus);
     return;
   }
@@ -194,10 +202,11 @@ void find_unused_tasks(const Script& script, Report& report) {
   });
   if (work == script.calls.end()) return;
   report
-      .add(work->span, format("{} tasks are asked for, and nothing but srun would start more than this one",
-                              script.request.tasks()))
-      .fix = format("srun {}    (or ask for 1 task with --cpus-per-task={})", script.at(work->span),
-                    script.request.tasks());
+      .add(work->span,
+           report.say("{} tasks are asked for, and nothing but srun would start more than this one",
+                      script.request.tasks()))
+      .fix = report.say("srun {}    (or ask for 1 task with --cpus-per-task={})", script.at(work->span),
+                        script.request.tasks());
 }
 
 constexpr Rule kRules[] = {

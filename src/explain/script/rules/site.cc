@@ -9,8 +9,8 @@ namespace {
 using job::Site;
 
 // "; see https://… (2026-04-18)".
-std::string source_text(std::string_view url, std::string_view date) {
-  return url.empty() ? "" : format("; see {} ({})", url, date);
+std::string source_text(std::string_view url, std::string_view date, const Report& report) {
+  return url.empty() ? quoted("") : report.say("; see {} ({})", url, date);
 }
 
 // What is asked for is judged as at submission; here it comes with the line and the level.
@@ -25,14 +25,15 @@ void find_limits(const Script& script, Report& report) {
   const slurm::Lookup& environment = report.place().environment;
   const auto unset = [](std::string_view) { return std::optional<std::string>(); };
   const auto request = job::site_request(options, "", environment ? environment : slurm::Lookup(unset));
-  for (const Finding& finding : job::judge_site(request, *site)) {
+  for (const Finding& finding : job::judge_site(request, *site, report.place().words)) {
     const std::string& where = finding.evidence.front().where;
     const Directive* directive = script.request.find(where);
     std::string text = finding.what;
-    if (where.starts_with("SBATCH_")) text += format(" ({} of your shell)", where);
-    if (finding.evidence.size() > 1) text += source_text(finding.evidence[1].where, finding.evidence[1].text);
+    if (where.starts_with("SBATCH_")) text += report.say(" ({} of your shell)", where).text();
+    if (finding.evidence.size() > 1)
+      text += source_text(finding.evidence[1].where, finding.evidence[1].text, report);
     ScriptFinding& found = report.add(
-        directive == nullptr ? script.request.directives.front().span : directive->value, std::move(text));
+        directive == nullptr ? script.request.directives.front().span : directive->value, quoted(text));
     found.level = finding.level;
     found.fix = finding.cure;
   }
@@ -49,9 +50,9 @@ void find_opinions(const Script& script, Report& report) {
                            to_lower(call.words[0]).find("conda") != std::string::npos);
     if (!is_conda) continue;
     const auto source = site->sources.find(opinion->second.from);
-    std::string text = format("{} (site {})", opinion->second.what, site->name);
-    if (source != site->sources.end()) text += source_text(source->second.url, source->second.date);
-    report.add(call.span, std::move(text)).fix = opinion->second.cure.value_or("");
+    std::string text = report.say("{} (site {})", opinion->second.what, site->name);
+    if (source != site->sources.end()) text += source_text(source->second.url, source->second.date, report);
+    report.add(call.span, quoted(text)).fix = opinion->second.cure.value_or("");
     return;
   }
 }

@@ -31,10 +31,11 @@ void find_cluster_on_login(const Script& script, Report& report) {
     if (cluster.empty() || is_of_job || call.context.launcher || call.context.is_remote) continue;
     report
         .add(call.span,
-             format("{} is started where this script is, which asks Slurm for nothing: on the login "
-                    "node, whose staff end it",
-                    cluster))
-        .fix = "#SBATCH --nodes=2, and srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 for the workers";
+             report.say("{} is started where this script is, which asks Slurm for nothing: on the login "
+                        "node, whose staff end it",
+                        cluster))
+        .fix =
+        report.say("#SBATCH --nodes=2, and srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 for the workers");
     return;
   }
 }
@@ -52,12 +53,19 @@ void find_loop(const Script& script, Report& report) {
     if (!is_run || call.context.repeats < kSeveral || call.context.launcher) continue;
     const bool is_table = call.context.loops > 1;
     report
-        .add(call.span,
-             format("{} runs {}: an array runs them on as many nodes as are free, and one that fails is run "
-                    "again alone",
-                    call.context.repeats,
-                    call.context.is_background ? "at once on one node" : "one after the other"))
-        .fix = is_table ? "stoker submit with array: {over: configs.csv}, a row for each of them"
+        .add(
+            call.span,
+            call.context.is_background
+                ? report.say(
+                      "{} runs at once on one node: an array runs them on as many nodes as are free, and one "
+                      "that fails is run again alone",
+                      call.context.repeats)
+                : report.say(
+                      "{} runs one after the other: an array runs them on as many nodes as are free, and one "
+                      "that fails is run again alone",
+                      call.context.repeats))
+        .fix = is_table ? std::string(report.say(
+                              "stoker submit with array: {{over: configs.csv}}, a row for each of them"))
                         : format("#SBATCH --array=1-{}", call.context.repeats);
     return;
   }
@@ -69,16 +77,18 @@ void find_fitting_tool(const Script& script, Report& report) {
       is_resumed(script)) {
     report
         .add(array->value,
-             format("{} jobs, each from what the one before has saved: those behind the end of the "
-                    "training start for nothing",
-                    script.request.array_tasks()))
+             report.say("{} jobs, each from what the one before has saved: those behind the end of the "
+                        "training start for nothing",
+                        script.request.array_tasks()))
         .fix = "stoker init --from SCRIPT: chain: {until: done, time_per_link: ...}";
   }
   for (const Call& call : script.calls) {
     const bool is_next = call.program == "sbatch" && (call.has("--dependency") || call.has("-d"));
     if (!is_next || (call.context.loops == 0 && !is_resumed(script))) continue;
-    report.add(call.span, "jobs that wait for each other: when one fails, those behind it stay in the queue")
-        .fix = "chain: {until: done, time_per_link: ...}, or after: [another.yaml]";
+    report
+        .add(call.span,
+             report.say("jobs that wait for each other: when one fails, those behind it stay in the queue"))
+        .fix = report.say("chain: {{until: done, time_per_link: ...}}, or after: [another.yaml]");
     return;
   }
   find_loop(script, report);
@@ -94,13 +104,19 @@ void find_long_time(const Script& script, Report& report) {
   if (safe * 2 > *time) return;
   report
       .add(script.request.find("--time")->value,
-           format(
-               "{} asked for, and {} of this script took {} at most: {} is safe, and starts sooner in a gap",
-               duration_text(*time),
-               report.place().times == 1 ? "the one run" : format("{} runs", report.place().times),
-               rounded_duration(*took), duration_text(safe)))
-      .fix = format("#SBATCH --time={}    (when it would start: stoker submit --check --sbatch=--time={} {})",
-                    slurm::slurm_duration(safe), slurm::slurm_duration(safe), script.source->name());
+           report.place().times == 1
+               ? report.say("{} asked for, and the one run of this script took {} at most: {} is safe, and "
+                            "starts sooner "
+                            "in a gap",
+                            duration_text(*time), rounded_duration(*took), duration_text(safe))
+               : report.say("{} asked for, and {} runs of this script took {} at most: {} is safe, and "
+                            "starts sooner in "
+                            "a gap",
+                            duration_text(*time), report.place().times, rounded_duration(*took),
+                            duration_text(safe)))
+      .fix =
+      report.say("#SBATCH --time={}    (when it would start: stoker submit --check --sbatch=--time={} {})",
+                 slurm::slurm_duration(safe), slurm::slurm_duration(safe), script.source->name());
 }
 
 constexpr Rule kRules[] = {
