@@ -144,57 +144,83 @@ std::string value_of(const RankFacts& facts, const std::string& name) {
   return found == facts.variables.end() ? "" : found->second;
 }
 
-void judge_fabric(const Report& report, std::vector<Finding>* findings) {
+using Hosts = std::set<std::string>;
+
+// The InfiniBand of the hosts that told of it.
+struct Fabrics {
   std::map<std::string, bool> has_active;  // host -> an active port
-  std::map<std::string, std::set<std::string>> down;
-  std::string active_name;
+  Hosts without;                           // hosts that have none
+  std::map<std::string, Hosts> down;       // "mlx5_0 port 1 is DOWN" -> hosts
+  std::string active_name;                 // some device that is active
+};
+
+Fabrics look_at_fabrics(const Report& report) {
+  Fabrics fabrics;
   for (const auto& [rank, facts] : report.ranks) {
     if (facts.interfaces.empty()) continue;
-    bool& is_active = has_active[facts.host];
+    bool& is_active = fabrics.has_active[facts.host];
     for (const FabricPort& port : facts.fabric) {
       is_active = is_active || port.is_active;
-      if (port.is_active) active_name = port.device;
-      if (!port.is_active)
-        down[format("{} port {} is {}", printable(port.device), port.port, printable(port.state))].insert(
-            facts.host);
+      if (port.is_active) {
+        fabrics.active_name = port.device;
+      } else {
+        const std::string what =
+            format("{} port {} is {}", printable(port.device), port.port, printable(port.state));
+        fabrics.down[what].insert(facts.host);
+      }
     }
   }
-  std::set<std::string> without;
-  for (const auto& [host, is_active] : has_active) {
-    if (!is_active) without.insert(host);
+  for (const auto& [host, is_active] : fabrics.has_active) {
+    if (!is_active) fabrics.without.insert(host);
   }
-  const bool is_mixed = !without.empty() && without.size() < has_active.size();
-  for (const auto& [what, hosts] : down) {
-    if (!is_mixed) break;
+  return fabrics;
+}
+
+void judge_fabric_ports(const Report& report, const Fabrics& fabrics, std::vector<Finding>* findings) {
+  const bool is_mixed = !fabrics.without.empty() && fabrics.without.size() < fabrics.has_active.size();
+  if (!is_mixed) return;
+  for (const auto& [what, hosts] : fabrics.down) {
     findings->push_back({.rule = "fabric-down",
                          .level = Level::time,
                          .what = format("{} on {}, and active on other nodes", what, names_of(hosts)),
                          .evidence = {},
                          .cure = exclusion(report, hosts) + "; NCCL_IB_DISABLE=1 works, over TCP"});
   }
-  std::map<std::string, std::set<std::string>> asked;
+}
+
+// What NCCL is told of InfiniBand, against what there is.
+void judge_fabric_variables(const Report& report, const Fabrics& fabrics, std::vector<Finding>* findings) {
+  Hosts unused;
+  Hosts in_vain;
   for (const auto& [rank, facts] : report.ranks) {
-    if (value_of(facts, "NCCL_IB_DISABLE") == "1" && has_active[facts.host])
-      asked["NCCL_IB_DISABLE"].insert(facts.host);
-    if (to_lower(value_of(facts, "NCCL_NET")) == "ib" && without.contains(facts.host))
-      asked["NCCL_NET"].insert(facts.host);
+    const auto known = fabrics.has_active.find(facts.host);
+    const bool has_active = known != fabrics.has_active.end() && known->second;
+    if (value_of(facts, "NCCL_IB_DISABLE") == "1" && has_active) unused.insert(facts.host);
+    if (to_lower(value_of(facts, "NCCL_NET")) == "ib" && fabrics.without.contains(facts.host))
+      in_vain.insert(facts.host);
   }
-  if (asked.contains("NCCL_IB_DISABLE")) {
+  if (!unused.empty()) {
     findings->push_back({.rule = "fabric-unused",
                          .level = Level::time,
                          .what = format("NCCL_IB_DISABLE=1 on {}, though {} is active: NCCL goes over TCP",
-                                        names_of(asked["NCCL_IB_DISABLE"]), printable(active_name)),
+                                        names_of(unused), printable(fabrics.active_name)),
                          .evidence = {},
                          .cure = "unset NCCL_IB_DISABLE"});
   }
-  if (asked.contains("NCCL_NET")) {
+  if (!in_vain.empty()) {
     findings->push_back(
         {.rule = "no-fabric",
          .level = has_gpus(report) ? Level::job : Level::time,
-         .what = format("NCCL_NET=IB, and no InfiniBand port is active on {}", names_of(asked["NCCL_NET"])),
+         .what = format("NCCL_NET=IB, and no InfiniBand port is active on {}", names_of(in_vain)),
          .evidence = {},
          .cure = setting("NCCL_NET", "Socket")});
   }
+}
+
+void judge_fabric(const Report& report, std::vector<Finding>* findings) {
+  const Fabrics fabrics = look_at_fabrics(report);
+  judge_fabric_ports(report, fabrics, findings);
+  judge_fabric_variables(report, fabrics, findings);
 }
 
 // Set by one host's start-up file and not by another's: seldom what was meant.
