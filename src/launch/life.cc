@@ -293,23 +293,8 @@ bool wants_scheduler(const OwnWord& own) {
 
 namespace {
 
-// Between two attempts the scheduler knows the job of the next one.
-void judge_next_attempt(const OwnWord& own, const slurm::JobFacts& job, double now, RunLife& run) {
-  const record::RunState& records = own.records;
-  if (slurm::is_over(job.state)) return;
-  const std::string ended = run.note.empty() ? std::string(to_text(run.life)) : run.note;
-  run.life = Life::queued;
-  const std::string why = job.state == JobState::pending ? waiting_note(job, now) : "";
-  const std::string what = records.links > 0
-                               ? format("link {} of {} comes next", records.link + 1, records.links)
-                               : "may be started again";
-  run.note = format("{}{}{}; the last one: {}", what, why.empty() ? "" : ", ", why, ended);
-}
-
-}  // namespace
-
-RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
-  if (own.array) return judge_array(own, word, now);
+// What the run says of itself, before the scheduler is heard.
+RunLife judge_own(const OwnWord& own) {
   const record::RunState& records = own.records;
   RunLife run{.life = life_of(records.state),
               .note = records.reason,
@@ -330,20 +315,45 @@ RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
     run.note = run.life == Life::timeout ? std::string(kTimeIsOver) : "";
     if (run.life == Life::out_of_memory) run.note = memory_note(own);
   }
+  return run;
+}
+
+void judge_unanswered(const record::RunState& records, const Status& problem, RunLife& run) {
+  if (records.state == State::queued) {
+    run.life = Life::unknown;
+    run.note = format("{}; {}",
+                      records.scheduler_job.empty() ? "submitted, job not known"
+                                                    : format("submitted as job {}", records.scheduler_job),
+                      problem.message());
+  } else if (run.life == Life::lost || run.life == Life::running) {
+    run.note += format("{}{}", run.note.empty() ? "" : "; ", problem.message());
+  }
+}
+
+// Between two attempts the scheduler knows the job of the next one.
+void judge_next_attempt(const OwnWord& own, const slurm::JobFacts& job, double now, RunLife& run) {
+  const record::RunState& records = own.records;
+  if (slurm::is_over(job.state)) return;
+  const std::string ended = run.note.empty() ? std::string(to_text(run.life)) : run.note;
+  run.life = Life::queued;
+  const std::string why = job.state == JobState::pending ? waiting_note(job, now) : "";
+  const std::string what = records.links > 0
+                               ? format("link {} of {} comes next", records.link + 1, records.links)
+                               : "may be started again";
+  run.note = format("{}{}{}; the last one: {}", what, why.empty() ? "" : ", ", why, ended);
+}
+
+}  // namespace
+
+RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now) {
+  if (own.array) return judge_array(own, word, now);
+  const record::RunState& records = own.records;
+  RunLife run = judge_own(own);
   switch (word.kind) {
     case SchedulerWord::Kind::not_asked:
       break;
     case SchedulerWord::Kind::no_answer:
-      if (records.state == State::queued) {
-        run.life = Life::unknown;
-        run.note =
-            format("{}; {}",
-                   records.scheduler_job.empty() ? "submitted, job not known"
-                                                 : format("submitted as job {}", records.scheduler_job),
-                   word.problem.message());
-      } else if (run.life == Life::lost || run.life == Life::running) {
-        run.note += format("{}{}", run.note.empty() ? "" : "; ", word.problem.message());
-      }
+      judge_unanswered(records, word.problem, run);
       break;
     case SchedulerWord::Kind::not_known:
       judge_unknown_job(own, now, run);

@@ -239,8 +239,11 @@ Result<Prepared> prepare(const Request& request) {
   return prepared;
 }
 
-Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& observer) {
-  Request request = asked;
+namespace {
+
+// The run's folder, new or the one that goes on; with a copy of the code `request` works in that from here
+// on.
+Result<record::RunFolder> open_folder(Request& request, const Prepared& prepared) {
   const bool copies_code = wants_snapshot(request.job, request.resumed);
   auto listing = copies_code ? list_code(request.job) : Result<CodeListing>(CodeListing{});
   if (!listing.ok()) return std::move(listing).error();
@@ -251,12 +254,18 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
                                                  .scheduler_job = prepared.plan.scheduler_job},
                                                 to_yaml(request.job));
   if (!made.ok()) return std::move(made).error();
-  const record::RunFolder& folder = *made;
   if (copies_code) {
-    OK_OR_RETURN(snapshot, take_snapshot(*listing, folder));
+    OK_OR_RETURN(snapshot, take_snapshot(*listing, *made));
     request.job.working_directory = snapshot.directory;
   }
-  const std::string yaml = to_yaml(request.job);
+  return std::move(*made);
+}
+
+}  // namespace
+
+Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& observer) {
+  Request request = asked;
+  OK_OR_RETURN(folder, open_folder(request, prepared));
   const Path checkpoints = checkpoint::directory_of_run(request.job.checkpoint.directory,
                                                         std::filesystem::absolute(folder.folder()));
   Path resumed_from;
@@ -265,7 +274,7 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
                  request.resume_from ? Result<Path>(*request.resume_from) : step_to_resume(request, folder));
     resumed_from = step;
   }
-  OK_OR_RETURN(attempt, take_attempt(request, folder, prepared.plan.scheduler_job, yaml));
+  OK_OR_RETURN(attempt, take_attempt(request, folder, prepared.plan.scheduler_job, to_yaml(request.job)));
   // After this point the attempt exists: every way out leaves an ending in its events.
   observer.run_exists(folder, attempt, resumed_from);
 
