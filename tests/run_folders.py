@@ -66,6 +66,11 @@ class RunFolder:
     def ended(self, attempt: int, time: float, outcome: str, exit_code: int, **fields) -> None:
         self.event(attempt, time, "attempt_ended", node=0, outcome=outcome, exit_code=exit_code, **fields)
 
+    def saved(self, attempt: int, time: float, step: int, seconds: float, stall_s: float) -> None:
+        """Tells of a checkpoint, as rank 0 does."""
+        fields = {"step": step, "epoch": (step - 1) // 98, "folder": f"step-{step}", "bytes": 2_200_000}
+        self.event(attempt, time, "checkpoint_saved", "rank-0000", **fields, seconds=seconds, stall_s=stall_s)
+
     def steps(self, attempt: int, rank: int, first: int, last: int, begin: float, per_epoch: int = 98) -> float:
         """Writes metrics-<rank>.csv for steps first..last; gives the time of the end of the last one."""
         noise = random.Random(rank * 1000 + attempt)
@@ -162,80 +167,40 @@ def killed_and_resumed(runs: Path) -> RunFolder:
     """Three epochs of 98 steps on 2 ranks: rank 1 is killed at step 131, the second attempt goes on from step 100."""
     run = RunFolder.create(runs)
     _capsule(run)
-    run.started(1, BEGIN)
-    cut = max(run.steps(1, rank, 1, 130 + rank, BEGIN + 0.4) for rank in (0, 1))
+    killed = _killed(run, BEGIN)
+    _resumed(run, killed + 3600)  # somebody looked an hour later
+    return run
+
+
+def _killed(run: RunFolder, begin: float) -> float:
+    """The first attempt; gives the time of the kill."""
+    run.started(1, begin)
+    cut = max(run.steps(1, rank, 1, 130 + rank, begin + 0.4) for rank in (0, 1))
     run.epochs(1, [(0, 98, 1.71, 0.352, 1.52, 0.4412, 0.9021, 20.4, 893.0, 6.1)])
-    run.event(
-        1,
-        BEGIN + 15.2,
-        "checkpoint_saved",
-        "rank-0000",
-        step=98,
-        epoch=0,
-        folder="step-98",
-        bytes=2_200_000,
-        seconds=0.4,
-        stall_s=0.01,
-    )
-    run.event(
-        1,
-        BEGIN + 21.9,
-        "checkpoint_saved",
-        "rank-0000",
-        step=100,
-        epoch=1,
-        folder="step-100",
-        bytes=2_200_000,
-        seconds=0.35,
-        stall_s=0.011,
-    )
-    run.event(
-        1,
-        cut,
-        "rank_ended",
-        rank=1,
-        host="node1",
-        signal=9,
-        stopped_by_us=False,
-        phase="backward",
-        epoch=1,
-        step=131,
-        reason="killed by signal 9",
-    )
+    run.saved(1, begin + 15.2, step=98, seconds=0.4, stall_s=0.01)
+    run.saved(1, begin + 21.9, step=100, seconds=0.35, stall_s=0.011)
+    where = {"phase": "backward", "epoch": 1, "step": 131, "reason": "killed by signal 9"}
+    run.event(1, cut, "rank_ended", rank=1, host="node1", signal=9, stopped_by_us=False, **where)
     run.event(1, cut + 0.1, "rank_ended", rank=0, host="node1", signal=15, stopped_by_us=True)
-    run.ended(
-        1, cut + 0.2, "failed", 137, first_rank=1, reason="rank 1 (node1) left at epoch 2 step 131: killed by signal 9"
-    )
-    run.system(1, BEGIN, cut + 0.2)
-    again = cut + 3600  # somebody looked an hour later
-    run.started(2, again, resume="step-100", resume_step=100)
-    end = max(run.steps(2, rank, 101, 294, again + 0.5) for rank in (0, 1))
-    run.epochs(
-        2,
-        [
-            (1, 196, 1.18, 0.571, 1.14, 0.5833, 0.9512, 27.0, 901.0, 6.2),
-            (2, 294, 0.97, 0.655, 1.02, 0.6124, 0.9633, 20.1, 899.0, 6.2),
-        ],
-    )
-    for step, time in ((196, again + 14), (200, again + 21), (294, end + 6)):
-        run.event(
-            2,
-            time,
-            "checkpoint_saved",
-            "rank-0000",
-            step=step,
-            epoch=(step - 1) // 98,
-            folder=f"step-{step}",
-            bytes=2_200_000,
-            seconds=0.36,
-            stall_s=0.01,
-        )
+    reason = "rank 1 (node1) left at epoch 2 step 131: killed by signal 9"
+    run.ended(1, cut + 0.2, "failed", 137, first_rank=1, reason=reason)
+    run.system(1, begin, cut + 0.2)
+    return cut
+
+
+def _resumed(run: RunFolder, begin: float) -> None:
+    run.started(2, begin, resume="step-100", resume_step=100)
+    end = max(run.steps(2, rank, 101, 294, begin + 0.5) for rank in (0, 1))
+    second = (1, 196, 1.18, 0.571, 1.14, 0.5833, 0.9512, 27.0, 901.0, 6.2)
+    third = (2, 294, 0.97, 0.655, 1.02, 0.6124, 0.9633, 20.1, 899.0, 6.2)
+    run.epochs(2, [second, third])
+    for step, time in ((196, begin + 14), (200, begin + 21), (294, end + 6)):
+        run.saved(2, time, step, seconds=0.36, stall_s=0.01)
     for rank in (0, 1):
         run.event(2, end + 6.6, "rank_ended", rank=rank, host="node1", exit_code=0, stopped_by_us=False)
         run.log(2, rank, f"rank {rank} here\nepoch 3/3 done\n")
     run.ended(2, end + 6.7, "done", 0)
-    run.system(2, again, end + 6.7)
-    return run
+    run.system(2, begin, end + 6.7)
 
 
 def script_that_fails(runs: Path) -> RunFolder:
