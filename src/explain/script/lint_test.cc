@@ -141,6 +141,45 @@ TEST(ScriptLint, names_in_angle_brackets_are_left_to_be_filled_in) {
   EXPECT_FALSE(found("echo '<name>' \"<name>\""));
 }
 
+TEST(ScriptLint, what_a_program_or_a_guide_would_have_filled_in_is_told) {
+  EXPECT_THAT(names(lint("#!/bin/bash\n#SBATCH --account={account}\n#SBATCH --time=1:00\n#SBATCH -J {name}\n"
+                         "./run --weights ./path_to_weights.ckpt\n")),
+              ElementsAre("2:job:placeholder", "4:advice:placeholder", "5:job:placeholder"));
+  // Names of options, variables and programs.
+  EXPECT_THAT(
+      names(lint("#!/bin/bash\n#SBATCH --time=1:00\npath_to_data=/d\n./path_to_graph.sh --path_to_data "
+                 "\"$path_to_data\" {1..3}\n")),
+      IsEmpty());
+}
+
+TEST(ScriptLint, of_a_kind_of_gpu_without_a_count_slurm_takes_one) {
+  const std::string rest = "\n#SBATCH --time=1:00\n./run\n";
+  EXPECT_THAT(names(lint("#!/bin/bash\n#SBATCH --gpus-per-node=a100" + rest)), IsEmpty());
+  EXPECT_THAT(names(lint("#!/bin/bash\n#SBATCH --gpus-per-node=a100:two" + rest)),
+              ElementsAre("2:job:option-value"));
+}
+
+TEST(ScriptLint, no_gpus_are_right_where_none_is_to_be_used) {
+  const std::string head = "#!/bin/bash\n#SBATCH --gres=gpu:0\n#SBATCH --time=1:00\n";
+  EXPECT_THAT(rules_of(lint(head + "nvidia-smi\n")), ::testing::Contains("zero-gpus"));
+  EXPECT_THAT(rules_of(lint(head + "export CUDA_VISIBLE_DEVICES=\"\"\n./run\n")), IsEmpty());
+}
+
+TEST(ScriptLint, a_long_dash_of_a_command_is_told) {
+  const Lint found =
+      lint("#!/bin/bash\n#SBATCH --time=1:00\nsingularity run \u2013nv a.sif\necho \u2013 a\n");
+  EXPECT_THAT(names(found), ElementsAre("3:job:long-dash"));
+  EXPECT_THAT(apply_edits(found.text, found.findings), HasSubstr("run --nv a.sif"));
+}
+
+TEST(ScriptLint, an_agent_that_asks_slurm_for_its_nodes_needs_one_on_each) {
+  const std::string head = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --time=1:00\n";
+  EXPECT_THAT(rules_of(lint(head + "oumi distributed torchrun -m oumi train\n")),
+              ::testing::Contains("agent-on-first-node"));
+  EXPECT_THAT(rules_of(lint(head + "srun --ntasks-per-node=1 oumi distributed torchrun -m oumi train\n")),
+              ::testing::Not(::testing::Contains("agent-on-first-node")));
+}
+
 TEST(ScriptLint, other_languages_are_read_down_to_their_first_line_of_code) {
   const Lint found =
       lint("#!/usr/bin/env python3\n#SBATCH --time-min=1 --time=2\nimport os\nif x: print('a\n");

@@ -24,7 +24,7 @@ constexpr Letter kLetters[] = {
     {'t', "--time"},         {'V', "--version"},    {'v', "--verbose"},  {'W', "--wait"},
     {'w', "--nodelist"},     {'x', "--exclude"}};
 
-// Long options of sbatch, 20.11 to 25.05, of which people mistype one now and then.
+// Long options of sbatch, 20.11 to 25.11, of which people mistype one now and then.
 constexpr std::string_view kLongOptions[] = {
     "--account",
     "--acctg-freq",
@@ -34,6 +34,7 @@ constexpr std::string_view kLongOptions[] = {
     "--bbf",
     "--begin",
     "--chdir",
+    "--cluster",
     "--cluster-constraint",
     "--clusters",
     "--comment",
@@ -41,6 +42,7 @@ constexpr std::string_view kLongOptions[] = {
     "--constraint",
     "--container",
     "--container-id",
+    "--context",
     "--contiguous",
     "--core-spec",
     "--cores-per-socket",
@@ -56,6 +58,7 @@ constexpr std::string_view kLongOptions[] = {
     "--exclusive",
     "--export",
     "--export-file",
+    "--external",
     "--extra",
     "--extra-node-info",
     "--get-user-env",
@@ -115,11 +118,13 @@ constexpr std::string_view kLongOptions[] = {
     "--reboot",
     "--requeue",
     "--reservation",
+    "--resources",
     "--resv-ports",
     "--segment",
     "--signal",
     "--sockets-per-node",
     "--spread-job",
+    "--spread-segments",
     "--stepmgr",
     "--switches",
     "--tasks-per-node",

@@ -27,6 +27,8 @@ TEST(OptionNames, options_are_known_by_their_beginnings) {
   EXPECT_EQ(look_up_option("--time"), OptionName::known);
   EXPECT_EQ(look_up_option("--cores"), OptionName::known);
   EXPECT_EQ(look_up_option("--gpu"), OptionName::ambiguous);
+  EXPECT_EQ(look_up_option("--cluster"), OptionName::known);
+  EXPECT_EQ(look_up_option("--clust"), OptionName::ambiguous);
   EXPECT_EQ(look_up_option("--ntaks-per-node"), OptionName::unknown);
 }
 

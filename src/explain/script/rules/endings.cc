@@ -1,6 +1,7 @@
 // Rules over how a job ends: what is lost with the node's disk, and what hides that a program failed.
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "base/text.h"
 #include "explain/script/rule.h"
@@ -197,12 +198,34 @@ void find_newest_by_time(const Script& script, Report& report) {
   }
 }
 
+// "name = value": for the shell a program with two arguments.
+void find_spaced_assignment(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const std::string_view name = script.at(call.program_word->span);
+    const bool is_name = !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+                         std::all_of(name.begin(), name.end(),
+                                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    const bool is_assigned = !call.typed.empty() && script.at(call.typed[0]->span) == "=";
+    if (!is_name || !is_assigned || name == "test" || name == "expr" || name == "let" || name == "set")
+      continue;
+    const std::size_t end = call.typed.size() > 1 ? call.typed[1]->span.begin : call.typed[0]->span.end;
+    report.replace({call.program_word->span.begin, end},
+                   format("blanks beside =: the shell looks for a program {}, and ${} stays as it was",
+                          printable(name), printable(name)),
+                   format("{}=", name));
+  }
+}
+
 constexpr Rule kRules[] = {
     {"syntax", Level::job, "the shell stops at what it cannot read", "#!/bin/bash\nif true; then\n  ./a\n",
      "#!/bin/bash\nif true; then\n  ./a\nfi\n", "bash -n", find_syntax},
     {"open-heredoc", Level::job, "without its closing line a here-document takes the rest of the script",
      "#!/bin/bash\ncat <<EOF > a\nb\n EOF\n./run\n", "#!/bin/bash\ncat <<EOF > a\nb\nEOF\n./run\n",
      "bash(1), here-documents", find_open_heredoc},
+    {"assignment-blank", Level::job, "with a blank beside = the shell sets nothing, and runs the name",
+     "#!/bin/bash\n#SBATCH -n 1\nconfig = /data/a.yaml\n./run $config\n",
+     "#!/bin/bash\n#SBATCH -n 1\nconfig=/data/a.yaml\n./run $config\n", "shellcheck SC1068",
+     find_spaced_assignment},
     {"hidden-failure", Level::job,
      "a pipe ends with the exit code of its last command, whatever happened to the first",
      "#!/bin/bash\n#SBATCH -n 1\npython train.py | tee log\n",

@@ -1,6 +1,7 @@
 // Rules over the #SBATCH lines: what sbatch would refuse, or pass over in silence.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <initializer_list>
 
 #include "base/text.h"
@@ -208,7 +209,11 @@ void find_bad_count(const Script& script, Report& report) {
     if (!is_count_option(directive.option.name) || is_template(value)) continue;
     const std::string_view count = std::string_view(value).substr(value.rfind(':') + 1);
     std::uint64_t number = 0;
-    if (parse_number(count, &number) && (number > 0 || directive.option.name.starts_with("--gpus"))) continue;
+    const bool is_gpus = directive.option.name.starts_with("--gpus");
+    if (parse_number(count, &number) && (number > 0 || is_gpus)) continue;
+    // Of a kind alone it takes one.
+    if (is_gpus && value.find(':') == std::string::npos && std::isalpha(static_cast<unsigned char>(value[0])))
+      continue;
     report.add(directive.value,
                report.say("{}={}: no count that sbatch reads", directive.option.typed, printable(value)));
   }
@@ -267,6 +272,12 @@ void find_variable(const Script& script, Report& report) {
   }
 }
 
+// Wants none, and says so.
+bool is_cpu_script(const Script& script) {
+  return script.mentions("CUDA_VISIBLE_DEVICES=\"\"") || script.mentions("CUDA_VISIBLE_DEVICES=''") ||
+         script.mentions("CUDA_VISIBLE_DEVICES=-1") || script.mentions("JAX_PLATFORMS=cpu");
+}
+
 bool is_gpu_script(const Script& script) {
   const Directive* partition = script.request.find("--partition");
   return (partition != nullptr && to_lower(partition->option.value).find("gpu") != std::string::npos) ||
@@ -275,6 +286,7 @@ bool is_gpu_script(const Script& script) {
 }
 
 void find_zero_gpus(const Script& script, Report& report) {
+  if (is_cpu_script(script)) return;
   for (const GpuRequest& request : script.request.gpus()) {
     if (request.count != "0" || (request.type.empty() && !is_gpu_script(script))) continue;
     report.add(request.directive->value, report.say("{}={} asks for no GPU", request.directive->option.typed,
@@ -300,7 +312,27 @@ void find_not_a_directive(const Script& script, Report& report) {
 // Dashes that a word processor makes of "--".
 constexpr std::string_view kDashes[] = {"\u2013", "\u2014", "\u2212"};
 
+// A long dash before an option of a program: an argument, where an option was meant.
+void find_long_dash_of_commands(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    if (call.program == "echo" || call.program == "printf") continue;
+    for (const bash::Word* word : call.typed) {
+      const std::string_view text = script.at(word->span);
+      for (std::string_view dash : kDashes) {
+        const std::string_view name = text.substr(std::min(dash.size(), text.size()));
+        if (!text.starts_with(dash) || name.empty() || std::isalpha(static_cast<unsigned char>(name[0])) == 0)
+          continue;
+        report.replace({word->span.begin, word->span.begin + dash.size()},
+                       format("a long dash, as a word processor makes it of --: {} takes this for no option",
+                              printable(call.program)),
+                       name.size() == 1 ? "-" : "--");
+      }
+    }
+  }
+}
+
 void find_long_dash(const Script& script, Report& report) {
+  find_long_dash_of_commands(script, report);
   for (const bash::Comment& comment : script.tree.comments) {
     const std::string_view text = script.at(comment.span);
     if (comment.span.begin >= script.first_command) break;

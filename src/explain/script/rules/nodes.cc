@@ -103,12 +103,19 @@ bool starts_itself_again(const Script& script) {
   });
 }
 
+// Asks Slurm how many nodes the job has.
+bool is_oumi(const Call& call) {
+  return call.program == "oumi" && !call.words.empty() && call.words[0] == "distributed";
+}
+
 bool is_torchrun(const Call& call) {
-  return call.program == "torchrun" ||
+  return call.program == "torchrun" || is_oumi(call) ||
          (is_python(call.program) && call.option("-m").value_or("").starts_with("torch.distributed."));
 }
 
-std::string nodes_option(const Call& call) { return call.option("--nnodes").value_or("1"); }
+std::string nodes_option(const Call& call) {
+  return call.option("--nnodes").value_or(is_oumi(call) ? "all" : "1");
+}
 
 void find_agent_on_first_node(const Script& script, Report& report) {
   if (script.request.nodes() < 2 || starts_itself_again(script)) return;

@@ -53,6 +53,29 @@ std::optional<std::string> yours(std::string_view text) {
   return std::nullopt;
 }
 
+// "path_to_checkpoint.ckpt" as a file or folder; an option or a variable may be called so.
+std::optional<std::string> path_to(std::string_view text) {
+  const std::size_t begin = text.rfind('/') == std::string_view::npos ? 0 : text.rfind('/') + 1;
+  const std::string name = to_lower(text.substr(begin));
+  const bool is_left = (name.starts_with("path_to_") || name.starts_with("path-to-")) &&
+                       !name.ends_with(".py") && !name.ends_with(".sh");
+  return is_left ? std::optional(std::string(text.substr(begin))) : std::nullopt;
+}
+
+// "{account}": what a program that writes scripts would have filled in. "${NAME}" is another rule's.
+std::optional<std::string> in_braces(std::string_view text) {
+  for (std::size_t open = text.find('{'); open != std::string_view::npos; open = text.find('{', open + 1)) {
+    const std::size_t close = text.find('}', open);
+    if (close == std::string_view::npos) return std::nullopt;
+    const std::string_view name = text.substr(open + 1, close - open - 1);
+    const bool is_name = name.size() > 1 && is_letter(name[0]) &&
+                         std::all_of(name.begin(), name.end(), [](char c) { return is_word(c) || c == '_'; });
+    if (is_name && (open == 0 || text[open - 1] != '$'))
+      return std::string(text.substr(open, close - open + 1));
+  }
+  return std::nullopt;
+}
+
 // "gpu:kepler:N": a letter where a count should be.
 bool has_letter_count(const Script& script, const Directive& directive) {
   const auto gpus = script.request.gpus();
@@ -71,6 +94,7 @@ void find_in_directives(const Script& script, Report& report) {
   for (const Directive& directive : script.request.directives) {
     const std::string& value = directive.option.value;
     std::optional<std::string> found = placeholder_in(value);
+    if (!found) found = in_braces(value);
     if (!found && has_letter_count(script, directive)) found = value;
     if (!found) continue;
     ScriptFinding& finding =
@@ -105,6 +129,7 @@ void find_in_commands(const Script& script, Report& report) {
       const bool is_option = text.find('=') != std::string::npos && text.starts_with("s/");  // of sed
       std::optional<std::string> found = text == "..." ? std::optional(text) : crosses(text);
       if (!found) found = yours(text);
+      if (!found) found = path_to(text);
       if (!found || is_option || !lines.insert(script.line_of(word->span.begin).begin).second) continue;
       report.add(word->span, report.say("'{}' is left to be filled in", printable(*found)));
     }
@@ -167,6 +192,7 @@ std::optional<std::string> placeholder_in(std::string_view value) {
   if (value == "...") return std::string(value);
   if (auto found = angle_name(value)) return found;
   if (auto found = crosses(value)) return found;
+  if (auto found = path_to(value)) return found;
   return yours(value);
 }
 
