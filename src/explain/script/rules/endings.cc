@@ -210,8 +210,8 @@ void find_spaced_assignment(const Script& script, Report& report) {
       continue;
     const std::size_t end = call.typed.size() > 1 ? call.typed[1]->span.begin : call.typed[0]->span.end;
     report.replace({call.program_word->span.begin, end},
-                   format("blanks beside =: the shell looks for a program {}, and ${} stays as it was",
-                          printable(name), printable(name)),
+                   report.say("blanks beside =: the shell looks for a program {}, and ${} stays as it was",
+                              printable(name), printable(name)),
                    format("{}=", name));
   }
 }

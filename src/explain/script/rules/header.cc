@@ -322,10 +322,11 @@ void find_long_dash_of_commands(const Script& script, Report& report) {
         const std::string_view name = text.substr(std::min(dash.size(), text.size()));
         if (!text.starts_with(dash) || name.empty() || std::isalpha(static_cast<unsigned char>(name[0])) == 0)
           continue;
-        report.replace({word->span.begin, word->span.begin + dash.size()},
-                       format("a long dash, as a word processor makes it of --: {} takes this for no option",
-                              printable(call.program)),
-                       name.size() == 1 ? "-" : "--");
+        report.replace(
+            {word->span.begin, word->span.begin + dash.size()},
+            report.say("a long dash, as a word processor makes it of --: {} takes this for no option",
+                       printable(call.program)),
+            name.size() == 1 ? "-" : "--");
       }
     }
   }
