@@ -113,3 +113,30 @@ def test_json_and_sarif_of_a_script_keep_their_keys(stoker, tmp_path: Path):
     assert "\ncorrection\u00a0: " in sarif["results"][0]["message"]["text"]
     rules = {rule["id"]: rule["shortDescription"]["text"] for rule in sarif["tool"]["driver"]["rules"]}
     assert rules["not-a-directive"] == "un #SBATCH mal orthographié est un commentaire"
+
+
+def test_a_job_file_is_checked_in_french(stoker, tmp_path: Path):
+    (tmp_path / "job.yaml").write_text("name: x\nrun: trainer --fast\ndata: {train: {source: nowhere}}\n")
+    told = stoker("check", "job.yaml", "--lang", "fr", code=1).out
+    assert told.startswith("job.yaml\u00a0: pas prêt, 2 erreurs feraient perdre le job\n")
+    assert "  erreur    run: 'trainer' est introuvable dans PATH (job.yaml:2:6)\n" in told
+    assert "\n  rangs     1 x 1 x " in told
+    english, french = (json.loads(stoker("check", "job.yaml", "--json", "--lang", lang).out) for lang in ("en", "fr"))
+    assert [fact["name"] for fact in english["facts"]] == [fact["name"] for fact in french["facts"]]
+    for same in ("rule", "level", "where"):
+        assert [finding[same] for finding in english["findings"]] == [finding[same] for finding in french["findings"]]
+
+
+def test_the_points_of_production_are_asked_in_french(stoker, tmp_path: Path):
+    (tmp_path / "job.yaml").write_text("name: x\nrun: 'true'\n")
+    told = stoker("check", "job.yaml", "--production", "--lang", "fr", code=0).out
+    assert "le jeu de données est-il découpé en fragments (shards)\n" in told
+    assert "  oui   6  les rangs de tous les nœuds se sont-ils rencontrés dans un all-reduce\n" in told
+    english, french = (
+        json.loads(stoker("check", "job.yaml", "--production", "--json", "--lang", lang).out)["points"]
+        for lang in ("en", "fr")
+    )
+    for same in ("number", "name", "answer"):
+        assert [point[same] for point in english] == [point[same] for point in french]
+    assert all(one["question"] != other["question"] for one, other in zip(english, french, strict=True))
+    assert all(one["evidence"] != other["evidence"] for one, other in zip(english, french, strict=True))

@@ -15,8 +15,15 @@ from findings import Finding
 
 CATALOGUES = Path("po")
 # The literals of a call that says something, and which fields of the entries of a table are said.
-CALL = re.compile(r"([.>_]say|\bfail_at)\((?:[\w.]+,)?\s*$")
-TABLES = {"FailureRule": (4, 5), "WaitingRule": (1,), "Rule": (2,), "DebugSetting": (3,), "Reason": (1,)}
+CALL = re.compile(r"([.>_]say|\bfail_at|\bfact)\((?:[\w.]+,)?\s*$|\.question = $")
+TABLES = {
+    "FailureRule": (4, 5),
+    "WaitingRule": (1,),
+    "Rule": (2,),
+    "DebugSetting": (3,),
+    "ShellLimit": (4,),
+    "Reason": (1,),
+}
 TABLE = re.compile(r"\bconstexpr (\w+) k\w+\[\] = $")
 
 TOKEN = re.compile(

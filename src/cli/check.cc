@@ -36,26 +36,40 @@ std::string where(const Finding& finding) {
   return finding.evidence.empty() ? "" : finding.evidence[0].where;
 }
 
+// "here" and "by default" are names in JSON output.
+std::string where_text(const Finding& finding, const Words& words) {
+  const std::string place = where(finding);
+  return place == "here"         ? words.say("here")
+         : place == "by default" ? words.say("by default")
+                                 : quoted(place);
+}
+
+Said headline(const Options& options, const job::Job& job, const explain::Surroundings& around,
+              std::size_t losing) {
+  const Words& words = options.script.words;
+  const std::string name = printable(options.job);
+  if (losing == 1) return words.say("{}: not ready, 1 mistake would lose the job", name);
+  if (losing > 1) return words.say("{}: not ready, {} mistakes would lose the job", name, losing);
+  const std::size_t ranks = job.resources.world_size();
+  if (around.has_queue && !around.allocation && job.resources.nodes > 1)
+    return words.say("{}: ready to submit ({} ranks)", name, ranks);
+  return ranks == 1 ? words.say("{}: ready to run here (1 rank)", name)
+                    : words.say("{}: ready to run here ({} ranks)", name, ranks);
+}
+
 void print(const Options& options, const job::Job& job, const explain::Surroundings& around,
            const explain::Preflight& preflight, Output& out) {
-  const bool is_to_submit = around.has_queue && !around.allocation && job.resources.nodes > 1;
-  const std::size_t ranks = job.resources.world_size();
+  const Words& words = options.script.words;
   std::size_t losing = 0;
   for (const Finding& finding : preflight.findings) losing += finding.level == Level::job ? 1 : 0;
-  if (losing == 0) {
-    out.line("{}: ready to {} ({} rank{})", printable(options.job), is_to_submit ? "submit" : "run here",
-             ranks, ranks == 1 ? "" : "s");
-  } else {
-    out.line("{}: not ready, {} would lose the job", printable(options.job),
-             losing == 1 ? "1 mistake" : format("{} mistakes", losing));
-  }
-  for (const explain::Fact& fact : preflight.facts) out.line("  {:<10}{}", fact.name, fact.text);
+  out.line("{}", headline(options, job, around, losing).text());
+  for (const explain::Fact& fact : preflight.facts) out.line("  {:<10}{}", words.of(fact.name), fact.text);
   for (const Finding& finding : preflight.findings) {
-    const std::string_view label = finding.level == Level::job    ? "mistake"
-                                   : finding.level == Level::time ? "slow"
-                                                                  : "advice";
-    out.line("  {:<10}{} ({})", label, finding.what, where(finding));
-    if (!finding.cure.empty()) out.line("  {:<10}try: {}", "", finding.cure);
+    const Said label = finding.level == Level::job    ? words.say("mistake")
+                       : finding.level == Level::time ? words.say("slow")
+                                                      : words.say("advice");
+    out.line("  {:<10}{} ({})", label.text(), finding.what, where_text(finding, words));
+    if (!finding.cure.empty()) out.line("  {:<10}{}", "", words.say("try: {}", finding.cure).text());
   }
 }
 
@@ -168,10 +182,11 @@ int check(std::span<const std::string> words, Output& out) {
   if (job->site != "none") {
     if (auto found = site_named(job->site); found.ok()) around->site = std::move(found->site);
   }
-  if (options.production) return check_production(options.job, *job, around->site, out);
-  explain::Preflight preflight = explain::preflight(*job, *around);
-  for (Finding& finding : find_missing_needs(*job)) preflight.findings.push_back(std::move(finding));
-  for (Finding& finding : find_site_objections(*job)) preflight.findings.push_back(std::move(finding));
+  if (options.production) return check_production(options.job, *job, around->site, *spoken, out);
+  explain::Preflight preflight = explain::preflight(*job, *around, *spoken);
+  for (Finding& finding : find_missing_needs(*job, *spoken)) preflight.findings.push_back(std::move(finding));
+  for (Finding& finding : find_site_objections(*job, *spoken))
+    preflight.findings.push_back(std::move(finding));
   print(options, *job, *around, preflight, out);
   std::optional<NodesCheck> nodes;
   if (options.on_nodes) {

@@ -134,7 +134,7 @@ bool makes_venv(const job::Environment& environment) {
 
 // "train.py:3" and what is wrong there.
 Finding finding_of(const job::Job& job, const std::string& script,
-                   const std::vector<std::string_view>& columns) {
+                   const std::vector<std::string_view>& columns, const Words& words) {
   const std::string kind(columns[0]);
   const std::string name = printable(columns[2]);
   if (kind == "wheel") {
@@ -142,8 +142,9 @@ Finding finding_of(const job::Job& job, const std::string& script,
     const std::string house = job.environment.wheelhouse->string();
     return {.rule = "no-wheel",
             .level = Level::job,
-            .what = format("environment.wheelhouse: no wheel for '{}'{}", name,
-                           detail.empty() ? "" : format(" (there is {})", detail)),
+            .what = detail.empty()
+                        ? words.say("environment.wheelhouse: no wheel for '{}'", name)
+                        : words.say("environment.wheelhouse: no wheel for '{}' (there is {})", name, detail),
             .evidence = {{.where = format("{}:{}", printable(job.environment.venv->string()), columns[1]),
                           .text = ""}},
             .cure = format("pip download -d {} {}", shell_quote(house), shell_quote(columns[2]))};
@@ -151,12 +152,12 @@ Finding finding_of(const job::Job& job, const std::string& script,
   const bool is_syntax = kind == "syntax";
   return {.rule = is_syntax ? "bad-script" : "no-import",
           .level = is_syntax ? Level::job : Level::advice,
-          .what = is_syntax ? format("run: Python cannot read it: {}", name)
-                            : format("run: imports '{}', which this environment does not have", name),
+          .what = is_syntax ? words.say("run: Python cannot read it: {}", name)
+                            : words.say("run: imports '{}', which this environment does not have", name),
           .evidence = {{.where = format("{}:{}", printable(script), columns[1]), .text = ""}},
-          .cure = is_syntax ? ""
-                            : format("python -m pip install {}, or the module that has it",
-                                     shell_quote(columns[2]))};
+          .cure = is_syntax ? quoted("")
+                            : words.say("python -m pip install {}, or the module that has it",
+                                        shell_quote(columns[2]))};
 }
 
 }  // namespace
@@ -175,7 +176,8 @@ std::string script_of(const std::vector<std::string>& command) {
   return "";
 }
 
-std::vector<Finding> missing_needs(const job::Job& job, const Environment& environment, Deadline deadline) {
+std::vector<Finding> missing_needs(const job::Job& job, const Environment& environment, Deadline deadline,
+                                   const Words& words) {
   const std::string script = job.command && !job.command->is_shell ? script_of(job.command->arguments) : "";
   const bool is_made = makes_venv(job.environment);
   const bool has_house = is_made && job.environment.wheelhouse;
@@ -198,7 +200,7 @@ std::vector<Finding> missing_needs(const job::Job& job, const Environment& envir
   std::vector<Finding> findings;
   for (std::string_view line : split(done->out, '\n')) {
     const auto columns = split(line, '\t');
-    if (columns.size() == 4) findings.push_back(finding_of(job, script, columns));
+    if (columns.size() == 4) findings.push_back(finding_of(job, script, columns, words));
   }
   return findings;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "base/process.h"
 #include "base/status.h"
 #include "base/time.h"
@@ -21,6 +22,7 @@ std::string script_of(const std::vector<std::string>& command);
 /// What of it is missing: `no-import` for a module that nothing has, `no-wheel` for a requirement without a
 /// wheel. `environment` is that of the ranks, with modules loaded. Nothing for a job without a Python script,
 /// and when no Python can be asked.
-std::vector<Finding> missing_needs(const job::Job& job, const Environment& environment, Deadline deadline);
+std::vector<Finding> missing_needs(const job::Job& job, const Environment& environment, Deadline deadline,
+                                   const Words& words = Words());
 
 }  // namespace stoker::explain

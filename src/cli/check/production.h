@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/language/words.h"
 #include "cli/output.h"
 #include "job/job.h"
 #include "job/site/site.h"
@@ -12,6 +13,6 @@ namespace stoker::cli {
 
 /// Prints the answers and returns the exit code: 1 when one of them is no.
 int check_production(const std::string& name, const job::Job& job, const std::optional<job::Site>& site,
-                     Output& out);
+                     const Words& words, Output& out);
 
 }  // namespace stoker::cli

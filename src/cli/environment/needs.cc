@@ -11,7 +11,7 @@ constexpr std::chrono::seconds kPatience{60};
 
 }  // namespace
 
-std::vector<Finding> find_missing_needs(const job::Job& job) {
+std::vector<Finding> find_missing_needs(const job::Job& job, const Words& words) {
   auto loaded = launch::load_environment(job.environment, current_environment(), Deadline::after(kPatience));
   if (!loaded.ok()) {
     const bool is_conda = loaded.error().message().starts_with("environment.conda");
@@ -22,8 +22,9 @@ std::vector<Finding> find_missing_needs(const job::Job& job) {
                            .text = ""}},
              .cure = std::string(loaded.error().cure())}};
   }
-  std::vector<Finding> findings = explain::missing_needs(
-      job, launch::inherited_environment(job, std::move(loaded->variables)), Deadline::after(kPatience));
+  std::vector<Finding> findings =
+      explain::missing_needs(job, launch::inherited_environment(job, std::move(loaded->variables)),
+                             Deadline::after(kPatience), words);
   for (const std::string& note : loaded->notes) {
     findings.push_back({.rule = "module-replaced",
                         .level = Level::advice,

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "cli/output.h"
 #include "job/job.h"
 
 namespace stoker::cli {
 
 /// What of the job's modules, wheels and imports is not there. Loads the modules in a shell of their own.
-std::vector<Finding> find_missing_needs(const job::Job& job);
+std::vector<Finding> find_missing_needs(const job::Job& job, const Words& words = Words());
 
 /// The same, told: what would lose the job as an error, the rest in notes.
 Status check_needs(const job::Job& job, Output& out);

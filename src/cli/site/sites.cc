@@ -17,15 +17,16 @@ Result<job::FoundSite> site_named(std::string_view name) {
 namespace {
 
 // `request` is what the job, or the script it stands for, asks for.
-std::vector<Finding> find_objections(const job::Job& job, const job::SiteRequest& request) {
+std::vector<Finding> find_objections(const job::Job& job, const job::SiteRequest& request,
+                                     const Words& words = Words()) {
   if (job.site == "none") return {};
   const auto found = site_named(job.site);
   if (found.ok()) {
-    auto findings = job::judge_site(request, found->site);
+    auto findings = job::judge_site(request, found->site, words);
     if (!found->asked_for.empty()) {
       findings.push_back({.rule = "old-site",
                           .level = Level::advice,
-                          .what = format("site: {} is now {}", found->asked_for, found->site.name),
+                          .what = words.say("site: {} is now {}", found->asked_for, found->site.name),
                           .evidence = {{.where = job.origins.where("site"), .text = ""}},
                           .cure = format("site: {}", found->site.name)});
     }
@@ -66,8 +67,8 @@ Status tell(const std::vector<Finding>& findings, Output& out) {
 
 }  // namespace
 
-std::vector<Finding> find_site_objections(const job::Job& job) {
-  return find_objections(job, job::site_request(job, slurm::process_environment()));
+std::vector<Finding> find_site_objections(const job::Job& job, const Words& words) {
+  return find_objections(job, job::site_request(job, slurm::process_environment()), words);
 }
 
 Status check_with_site(const job::Job& job, Output& out) { return tell(find_site_objections(job), out); }

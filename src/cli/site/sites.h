@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "cli/output.h"
 #include "job/job.h"
 #include "job/site/find.h"
@@ -19,7 +20,7 @@ Result<job::FoundSite> site_named(std::string_view name);
 
 /// What the job's site does not allow or advises against; a site that cannot be read is one, too. Nothing
 /// with `site: none`.
-std::vector<Finding> find_site_objections(const job::Job& job);
+std::vector<Finding> find_site_objections(const job::Job& job, const Words& words = Words());
 
 /// What the job's site does not allow ends here, with an error; what it advises against is told. With `site:
 /// none` nothing is looked at.

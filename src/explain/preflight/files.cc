@@ -11,9 +11,10 @@ namespace stoker::explain {
 void check_files(const job::Job& job, Notes& notes) {
   const auto look_at = [&](std::string_view key, const Path& path) {
     if (!path_exists(path)) {
-      notes.found("no-file", Level::job, key, format("{}: no such file", printable(path.string())));
+      notes.found("no-file", Level::job, key, notes.say("{}: no such file", printable(path.string())));
     } else if (::access(path.c_str(), R_OK) != 0) {
-      notes.found("no-file", Level::job, key, format("{}: may not be read by you", printable(path.string())));
+      notes.found("no-file", Level::job, key,
+                  notes.say("{}: may not be read by you", printable(path.string())));
     } else {
       return true;
     }
@@ -22,12 +23,14 @@ void check_files(const job::Job& job, Notes& notes) {
   std::size_t staged = 0;
   for (const std::string& path : job.stage.unpack) staged += look_at("stage.unpack", path) ? 1 : 0;
   for (const std::string& path : job.stage.copy) staged += look_at("stage.copy", path) ? 1 : 0;
-  if (staged > 0) notes.fact("stage", format("{} source{} to every node", staged, staged == 1 ? "" : "s"));
+  if (staged > 0)
+    notes.fact("stage", staged == 1 ? notes.say("1 source to every node")
+                                    : notes.say("{} sources to every node", staged));
   if (job.train && job.train->file) look_at("train.file", *job.train->file);
   if (job.environment.container) look_at("environment.container", *job.environment.container);
   if (job.environment.wheelhouse && !folder_exists(*job.environment.wheelhouse)) {
     notes.found("no-file", Level::job, "environment.wheelhouse",
-                format("{}: no such folder", printable(job.environment.wheelhouse->string())));
+                notes.say("{}: no such folder", printable(job.environment.wheelhouse->string())));
   }
 }
 
@@ -42,8 +45,8 @@ void check_history(const job::Job& job, const std::optional<record::RunFolder>& 
     const auto source = job.data.find(was.name);
     if (source == job.data.end()) continue;
     notes.found("data-changed", Level::advice, format("data.{}.source", was.name),
-                format("version {}, and the last run of this name had {} ({})", now->second.substr(0, 12),
-                       was.version.substr(0, 12), last->id()),
+                notes.say("version {}, and the last run of this name had {} ({})", now->second.substr(0, 12),
+                          was.version.substr(0, 12), last->id()),
                 format("stoker data diff {} {}", shell_quote(was.source),
                        shell_quote(source->second.source.string())));
   }

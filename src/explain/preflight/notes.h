@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/language/words.h"
 #include "base/time.h"
 #include "explain/preflight/last_run.h"
 #include "explain/preflight/preflight.h"
@@ -16,23 +17,29 @@ namespace stoker::explain {
 
 class Notes {
  public:
-  explicit Notes(const job::Job& job) : job_(job) {}
+  Notes(const job::Job& job, const Words& words) : job_(job), words_(words) {}
+
+  template <typename... Args>
+  Said say(std::string_view pattern, const Args&... args) const {
+    return words_.say(pattern, args...);
+  }
 
   void fact(std::string name, std::string text) {
     result_.facts.push_back({std::move(name), std::move(text)});
   }
   /// `what` is about the key, whose place in the job file is the evidence.
-  void found(std::string_view rule, Level level, std::string_view key, const std::string& what,
+  void found(std::string_view rule, Level level, std::string_view key, const Said& what,
              std::string cure = "");
   void found(std::string_view rule, std::string_view key, const Status& status);
   /// The same about something that no key decides.
-  void found_here(std::string_view rule, Level level, std::string subject, const std::string& what,
+  void found_here(std::string_view rule, Level level, std::string subject, const Said& what,
                   std::string cure = "");
 
   Preflight take() { return std::move(result_); }
 
  private:
   const job::Job& job_;
+  const Words words_;
   Preflight result_;
 };
 

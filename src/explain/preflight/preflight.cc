@@ -24,7 +24,8 @@ using formats::SplitInfo;
 
 class Checker {
  public:
-  Checker(const job::Job& job, const Surroundings& around) : job_(job), around_(around), notes_(job) {}
+  Checker(const job::Job& job, const Surroundings& around, const Words& words)
+      : job_(job), around_(around), notes_(job, words) {}
 
   Preflight run() {
     check_data();
@@ -57,7 +58,7 @@ class Checker {
     }
     if (trained && validated && trained->schema.classes != validated->schema.classes) {
       notes_.found("other-classes", Level::job, format("data.{}.source", validation),
-                   format("its classes are not those of data.{}.source", training));
+                   notes_.say("its classes are not those of data.{}.source", training));
     }
   }
 
@@ -81,14 +82,14 @@ class Checker {
       }
       samples = (*split)->samples;
       if (samples == 0) {
-        notes_.found("empty-split", Level::job, format("data.{}.split", name), "has no samples");
+        notes_.found("empty-split", Level::job, format("data.{}.split", name), notes_.say("has no samples"));
         return std::nullopt;
       }
     }
-    notes_.fact("data", format("{}: {} version {}{}, {} samples, dataset of {}", name,
-                               printable(source.source.string()), manifest->short_version(),
-                               source.split ? format(", split {}", *source.split) : "", grouped(samples),
-                               rounded(ByteCount{manifest->bytes()})));
+    const std::string split = source.split ? std::string(notes_.say(", split {}", *source.split)) : "";
+    notes_.fact("data", notes_.say("{}: {} version {}{}, {} samples, dataset of {}", name,
+                                   printable(source.source.string()), manifest->short_version(), split,
+                                   grouped(samples), rounded(ByteCount{manifest->bytes()})));
     return std::optional<Manifest>(std::move(*manifest));
   }
 
@@ -100,22 +101,23 @@ class Checker {
     const bool wants_images = train.model != job::Model::mlp;
     if (wants_images &&
         std::none_of(components.begin(), components.end(), [](const auto& c) { return c.is_image; })) {
-      notes_.found("no-images", Level::job, key, "has no images, and train needs them");
+      notes_.found("no-images", Level::job, key, notes_.say("has no images, and train needs them"));
     }
     if (!manifest.schema.has_labels)
-      notes_.found("no-labels", Level::job, key, "has no labels, and train needs them");
+      notes_.found("no-labels", Level::job, key, notes_.say("has no labels, and train needs them"));
     const std::size_t classes = manifest.schema.classes.size();
     if (train.classes && *train.classes < classes) {
       notes_.found("too-few-classes", Level::job, "train.classes",
-                   format("{} outputs for {} classes", *train.classes, classes), "leave train.classes out");
+                   notes_.say("{} outputs for {} classes", *train.classes, classes),
+                   notes_.say("leave train.classes out"));
     }
     const std::uint64_t step = std::uint64_t{train.batch} * job_.resources.world_size();
     const Result<const SplitInfo*> split =
         manifest.split(job_.data.at(train.training_data).split.value_or(""));
     if (split.ok() && (*split)->samples < step) {
       notes_.found("large-batch", Level::advice, "train.batch",
-                   format("one step takes {} samples, and an epoch has {}", grouped(step),
-                          grouped((*split)->samples)));
+                   notes_.say("one step takes {} samples, and an epoch has {}", grouped(step),
+                              grouped((*split)->samples)));
     }
   }
 
@@ -130,22 +132,24 @@ class Checker {
     } else if (!around_.allocation && resources.nodes > 1) {
       notes_.found(
           "no-allocation", Level::job, "resources.nodes",
-          format("{} nodes need an allocation, and this is one machine", resources.nodes),
+          notes_.say("{} nodes need an allocation, and this is one machine", resources.nodes),
           format("salloc --nodes {} --ntasks-per-node {}", resources.nodes, resources.ranks_per_node));
     } else if (around_.allocation && resources.nodes > around_.allocation->nodes.size()) {
       notes_.found("small-allocation", Level::job, "resources.nodes",
-                   format("{} nodes, and allocation {} has {}", resources.nodes, around_.allocation->job_id,
-                          around_.allocation->nodes.size()));
+                   notes_.say("{} nodes, and allocation {} has {}", resources.nodes,
+                              around_.allocation->job_id, around_.allocation->nodes.size()));
     } else if (!around_.allocation && asked > around_.cores) {
       notes_.found("few-cores", Level::time,
                    resources.cpus_per_rank ? "resources.cpus_per_rank" : "resources.ranks_per_node",
-                   format("{} x {} cores asked for, and {} are at hand", resources.ranks_per_node,
-                          resources.cpus_per_rank.value_or(1), around_.cores));
+                   notes_.say("{} x {} cores asked for, and {} are at hand", resources.ranks_per_node,
+                              resources.cpus_per_rank.value_or(1), around_.cores));
     }
-    notes_.fact("ranks",
-                format("{} x {} x {} core{}{}{}", resources.nodes, resources.ranks_per_node, per_rank,
-                       per_rank == 1 ? "" : "s", job_.train ? ", training on CPU over gloo" : "",
-                       is_for_queue && resources.nodes > 1 ? ", by stoker submit" : ""));
+    const std::string cores = per_rank == 1 ? notes_.say("1 core") : notes_.say("{} cores", per_rank);
+    const std::string trained = job_.train ? std::string(notes_.say(", training on CPU over gloo")) : "";
+    const std::string queued =
+        is_for_queue && resources.nodes > 1 ? std::string(notes_.say(", by stoker submit")) : "";
+    notes_.fact("ranks", format("{} x {} x {}{}{}", resources.nodes, resources.ranks_per_node, cores, trained,
+                                queued));
   }
 
   void check_program() {
@@ -153,19 +157,19 @@ class Checker {
     // A file holds the requirements of one that is made when the job runs.
     const bool is_made = venv && path_exists(*venv) && !folder_exists(*venv);
     if (is_made) {
-      notes_.fact("venv", format("made on every node of {}", printable(venv->string())));
+      notes_.fact("venv", notes_.say("made on every node of {}", printable(venv->string())));
     } else if (venv && !path_exists(*venv / "bin" / "python")) {
       notes_.found("no-venv", Level::job, "environment.venv",
-                   format("{}: is no virtual environment: it has no bin/python",
-                          printable(job_.environment.venv->string())),
+                   notes_.say("{}: is no virtual environment: it has no bin/python",
+                              printable(job_.environment.venv->string())),
                    format("python3 -m venv {}", shell_quote(job_.environment.venv->string())));
     }
     if (job_.train) {
       const Path trainer = around_.program_folder / "stoker-train";
       if (!is_program(trainer)) {
-        notes_.found(
-            "no-trainer", Level::job, "train.model",
-            format("{}: is not there; this stoker was built without libtorch", printable(trainer.string())));
+        notes_.found("no-trainer", Level::job, "train.model",
+                     notes_.say("{}: is not there; this stoker was built without libtorch",
+                                printable(trainer.string())));
       }
       return;
     }
@@ -173,26 +177,26 @@ class Checker {
     const std::vector<std::string>& words = job_.command->arguments;
     const std::optional<Path> program = find_program(words.front());
     if (!program) {
-      notes_.found(
-          "no-program", Level::job, "run",
-          format("'{}' is not {}", printable(words.front()),
-                 words.front().find('/') == std::string::npos ? "found in PATH" : "an executable file"));
+      notes_.found("no-program", Level::job, "run",
+                   words.front().find('/') == std::string::npos
+                       ? notes_.say("'{}' is not found in PATH", printable(words.front()))
+                       : notes_.say("'{}' is not an executable file", printable(words.front())));
       return;
     }
     notes_.fact("program", printable(program->string()));
     const bool is_script =
         program->filename().string().starts_with("python") && words.size() > 1 && words[1].ends_with(".py");
     if (is_script && !path_exists(job_.working_directory / words[1])) {
-      notes_.found(
-          "no-script", Level::job, "run",
-          format("{}: no such file in {}", printable(words[1]), printable(job_.working_directory.string())));
+      notes_.found("no-script", Level::job, "run",
+                   notes_.say("{}: no such file in {}", printable(words[1]),
+                              printable(job_.working_directory.string())));
     }
   }
 
   void check_folders() {
     if (!folder_exists(job_.working_directory)) {
       notes_.found("no-working-directory", Level::job, "working_directory",
-                   format("{}: no such folder", printable(job_.working_directory.string())));
+                   notes_.say("{}: no such folder", printable(job_.working_directory.string())));
     }
     check_writable("record.directory", job_.record.directory);
     if (job_.checkpoint.directory) check_writable("checkpoint.directory", *job_.checkpoint.directory);
@@ -202,12 +206,14 @@ class Checker {
   void check_writable(std::string_view key, const Path& folder) {
     const Path at = standing(folder);
     if (!folder_exists(at)) {
-      notes_.found("no-folder", Level::job, key, format("{}: is not a folder", printable(at.string())));
+      notes_.found("no-folder", Level::job, key, notes_.say("{}: is not a folder", printable(at.string())));
     } else if (::access(at.c_str(), W_OK | X_OK) != 0) {
       notes_.found("not-writable", Level::job, key,
-                   format("{}: may not be written to by you", printable(at.string())));
+                   notes_.say("{}: may not be written to by you", printable(at.string())));
+    } else if (key == "record.directory") {
+      notes_.fact("runs", printable(folder.string()));
     } else {
-      notes_.fact(key == "record.directory" ? "runs" : "checkpoint", printable(folder.string()));
+      notes_.fact("checkpoint", printable(folder.string()));
     }
   }
 
@@ -240,25 +246,25 @@ class Checker {
 
 }  // namespace
 
-void Notes::found(std::string_view rule, Level level, std::string_view key, const std::string& what,
+void Notes::found(std::string_view rule, Level level, std::string_view key, const Said& what,
                   std::string cure) {
   const std::string where = job_.origins.where(key);
   result_.findings.push_back({.rule = std::string(rule),
                               .level = level,
-                              .what = format("{}: {}", key, what),
+                              .what = format("{}: {}", key, what.text()),
                               .evidence = {{.where = where == "default" ? "by default" : where, .text = ""}},
                               .cure = std::move(cure)});
 }
 
 void Notes::found(std::string_view rule, std::string_view key, const Status& status) {
-  found(rule, Level::job, key, std::string(status.message()), std::string(status.cure()));
+  found(rule, Level::job, key, quoted(std::string(status.message())), std::string(status.cure()));
 }
 
-void Notes::found_here(std::string_view rule, Level level, std::string subject, const std::string& what,
+void Notes::found_here(std::string_view rule, Level level, std::string subject, const Said& what,
                        std::string cure) {
   result_.findings.push_back({.rule = std::string(rule),
                               .level = level,
-                              .what = format("{}: {}", subject, what),
+                              .what = format("{}: {}", subject, what.text()),
                               .evidence = {{.where = "here", .text = ""}},
                               .cure = std::move(cure)});
 }
@@ -290,6 +296,8 @@ bool Preflight::is_ready() const {
                       [](const Finding& f) { return f.level == Level::job; });
 }
 
-Preflight preflight(const job::Job& job, const Surroundings& around) { return Checker(job, around).run(); }
+Preflight preflight(const job::Job& job, const Surroundings& around, const Words& words) {
+  return Checker(job, around, words).run();
+}
 
 }  // namespace stoker::explain

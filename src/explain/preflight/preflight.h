@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "base/status.h"
 #include "job/job.h"
 #include "job/site/site.h"
@@ -45,6 +46,6 @@ struct Preflight {
 Path standing(const Path& folder);
 
 /// Evidence of each finding names the place in the job file that decided.
-Preflight preflight(const job::Job& job, const Surroundings& around);
+Preflight preflight(const job::Job& job, const Surroundings& around, const Words& words = Words());
 
 }  // namespace stoker::explain

@@ -37,10 +37,11 @@ void check_limits(const Surroundings& around, Notes& notes) {
     if (value.rlim_cur == RLIM_INFINITY || value.rlim_cur >= limit.least) continue;
     const std::string amount =
         format("{}{}{}", std::uint64_t{value.rlim_cur}, limit.unit.empty() ? "" : " ", limit.unit);
+    const std::string what = notes.say(limit.what);
     notes.found_here(
         "shell-limit", limit.level, format("ulimit {}", limit.option),
-        format("{}: {}{}", limit.what, amount,
-               around.has_queue ? "; sbatch takes it along into the job" : ""),
+        around.has_queue ? notes.say("{}: {}; sbatch takes it along into the job", what, amount)
+                         : quoted(format("{}: {}", what, amount)),
         value.rlim_max > value.rlim_cur
             ? format("ulimit {} {}", limit.option, value.rlim_max == RLIM_INFINITY ? "unlimited" : "hard")
             : "");
@@ -49,11 +50,11 @@ void check_limits(const Surroundings& around, Notes& notes) {
 
 void check_ports(const job::Job& job, const Surroundings& around, Notes& notes) {
   std::optional<net::PortRange> range;
-  std::string by = "below the ports of outgoing connections";
+  std::string by = notes.say("below the ports of outgoing connections");
   if (around.site && around.site->first_port && around.site->last_port) {
     range = net::PortRange{static_cast<std::uint16_t>(*around.site->first_port),
                            static_cast<std::uint16_t>(*around.site->last_port)};
-    by = format("{} (site {})", *range, around.site->name);
+    by = notes.say("{} (site {})", *range, around.site->name);
   }
   const auto wished = job.environment.variables.find("MASTER_PORT");
   if (wished != job.environment.variables.end()) {
@@ -62,20 +63,22 @@ void check_ports(const job::Job& job, const Surroundings& around, Notes& notes) 
     constexpr std::string_view kKey = "environment.variables.MASTER_PORT";
     if (range && (port < range->first || port > range->last)) {
       notes.found("port-range", Level::job, kKey,
-                  format("{} is not one of {}, which the nodes let through", port, by), "leave it out");
+                  notes.say("{} is not one of {}, which the nodes let through", port, by),
+                  notes.say("leave it out"));
     } else {
       notes.found("fixed-port", Level::advice, kKey,
-                  format("of two jobs on one node the second finds {} taken", port),
-                  "leave it out: a free port is found for each run");
+                  notes.say("of two jobs on one node the second finds {} taken", port),
+                  notes.say("leave it out: a free port is found for each run"));
     }
     return;
   }
   const auto port = net::PortReservation::find(0, range);
   if (port.ok()) {
-    notes.fact("port", format("a free one is found {}", range ? "in " + by : by));
+    notes.fact("port",
+               range ? notes.say("a free one is found in {}", by) : notes.say("a free one is found {}", by));
   } else {
     notes.found_here("no-port", around.has_queue ? Level::time : Level::job, "ports",
-                     std::string(port.error().message()));
+                     quoted(std::string(port.error().message())));
   }
 }
 

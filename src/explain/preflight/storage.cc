@@ -23,7 +23,7 @@ struct Expected {
 
 std::optional<Expected> expected_checkpoints(const job::Job& job,
                                              const std::optional<record::RunFolder>& last,
-                                             std::uint64_t classes) {
+                                             std::uint64_t classes, const Notes& notes) {
   Expected expected;
   const job::CheckpointOptions& options = job.checkpoint;
   expected.steps = std::uint64_t{options.keep} + options.keep_best + 1;
@@ -32,59 +32,66 @@ std::optional<Expected> expected_checkpoints(const job::Job& job,
   expected.steps = std::min<std::uint64_t>(expected.steps, 1'000'000);
   if (const auto saved = last ? last_checkpoint(*last) : std::nullopt) {
     expected.each = {std::min<std::uint64_t>(saved->bytes, std::uint64_t{1} << 42)};
-    expected.by = format("as run {} saved", saved->run);
+    expected.by = notes.say("as run {} saved", saved->run);
     return expected;
   }
   if (!job.train || options.every.is_never() || (classes == 0 && !job.train->classes)) return std::nullopt;
   const auto bytes = checkpoint_bytes(*job.train, classes);
   if (!bytes) return std::nullopt;
   expected.each = {*bytes};
-  expected.by = format("of {} with {}", to_text(job.train->model), to_text(job.train->optimizer.kind));
+  expected.by = notes.say("of {} with {}", to_text(job.train->model), to_text(job.train->optimizer.kind));
   return expected;
 }
 
-std::string files_text(const Room& room) {
-  return room.files ? format(", {} files {}", grouped(*room.files), room.files_by) : "";
+std::string by_text(const std::string& by, const Notes& notes) {
+  return by == Room().bytes_by ? notes.say("on the disk") : notes.say("of your quota");
+}
+
+std::string files_text(const Room& room, const Notes& notes) {
+  return room.files ? notes.say(", {} files {}", grouped(*room.files), by_text(room.files_by, notes))
+                    : quoted("");
 }
 
 }  // namespace
 
 void check_storage(const job::Job& job, const std::optional<record::RunFolder>& last, std::uint64_t classes,
                    Deadline deadline, Notes& notes) {
-  const auto expected = expected_checkpoints(job, last, classes);
+  const auto expected = expected_checkpoints(job, last, classes, notes);
   const bool is_apart = job.checkpoint.directory.has_value();
   const auto runs = room_of(standing(job.record.directory), deadline);
   if (runs.ok()) {
     const std::uint64_t ranks = job.resources.world_size();
     const std::uint64_t files =
         kFilesOfRun + kFilesOfRank * ranks + (is_apart || !expected ? 0 : expected->steps * (ranks + 2));
-    notes.fact("room", format("runs: {} {}{}", rounded(runs->bytes), runs->bytes_by, files_text(*runs)));
+    notes.fact("room", notes.say("runs: {} {}{}", rounded(runs->bytes), by_text(runs->bytes_by, notes),
+                                 files_text(*runs, notes)));
     if (runs->bytes < kRecords) {
       notes.found("little-room", Level::job, "record.directory",
-                  format("{} left {}, and the records of a run want some {}", rounded(runs->bytes),
-                         runs->bytes_by, rounded(kRecords)),
-                  "record: {directory: another place}");
+                  notes.say("{} left {}, and the records of a run want some {}", rounded(runs->bytes),
+                            by_text(runs->bytes_by, notes), rounded(kRecords)),
+                  notes.say("record: {{directory: another place}}"));
     }
     if (runs->files && *runs->files < files) {
       notes.found("few-files", Level::job, "record.directory",
-                  format("{} files left {}, and the run makes about {}", grouped(*runs->files),
-                         runs->files_by, grouped(files)),
-                  "record: {directory: another place}");
+                  notes.say("{} files left {}, and the run makes about {}", grouped(*runs->files),
+                            by_text(runs->files_by, notes), grouped(files)),
+                  notes.say("record: {{directory: another place}}"));
     }
   }
   if (!expected) return;
   const std::string_view key = is_apart ? "checkpoint.directory" : "record.directory";
   const auto room = is_apart ? room_of(standing(*job.checkpoint.directory), deadline) : runs;
   if (!room.ok()) return;
-  notes.fact("saves", format("{} x {} expected ({}), {} {}", expected->steps, rounded(expected->each),
-                             expected->by, rounded(room->bytes), room->bytes_by));
+  notes.fact("saves", notes.say("{} x {} expected ({}), {} {}", expected->steps, rounded(expected->each),
+                                expected->by, rounded(room->bytes), by_text(room->bytes_by, notes)));
   if (room->bytes < expected->all()) {
     notes.found("no-room-for-checkpoints", Level::job, key,
-                format("{} checkpoints of {} are expected ({}), and {} are left {}", expected->steps,
-                       rounded(expected->each), expected->by, rounded(room->bytes), room->bytes_by),
+                notes.say("{} checkpoints of {} are expected ({}), and {} are left {}", expected->steps,
+                          rounded(expected->each), expected->by, rounded(room->bytes),
+                          by_text(room->bytes_by, notes)),
                 room->bytes.value >= 2 * expected->each.value && job.checkpoint.keep > 1
-                    ? "checkpoint: {keep: 1}"
-                    : "checkpoint: {directory: another place}");
+                    ? std::string("checkpoint: {keep: 1}")
+                    : notes.say("checkpoint: {{directory: another place}}"));
   }
 }
 

@@ -21,8 +21,8 @@ std::string file_of(const LookedAtData& data) {
 // The job names no data at all: its program may read what it likes.
 bool has_no_data(const ProductionFacts& facts, ProductionPoint& point) {
   if (!facts.data.empty()) return false;
-  point.evidence.emplace_back("the job names no data (data)");
-  point.cure = "stoker data pack FOLDER packed; data: {train: {source: packed}}";
+  point.evidence.push_back(facts.words.say("the job names no data (data)"));
+  point.cure = facts.words.say("stoker data pack FOLDER packed; data: {{train: {{source: packed}}}}");
   return true;
 }
 
@@ -37,14 +37,17 @@ ProductionPoint data_sharded(const ProductionFacts& facts) {
     if (!data.manifest) {
       point.answer = Answer::no;
       point.evidence.push_back(
-          format("{}: {} is no packed dataset", data.name, printable(data.source.string())));
+          facts.words.say("{}: {} is no packed dataset", data.name, printable(data.source.string())));
       point.cure = format("stoker data pack FOLDER {}", shell_quote(data.source.string()));
       continue;
     }
     const std::uint64_t shards = shards_of(*data.manifest);
     const std::uint64_t each = shards == 0 ? 0 : data.manifest->bytes() / shards;
-    point.evidence.push_back(format("{}: {} shard{} of {} ({})", data.name, grouped(shards),
-                                    shards == 1 ? "" : "s", rounded(ByteCount{each}), file_of(data)));
+    const std::string size = rounded(ByteCount{each});
+    point.evidence.push_back(
+        shards == 1
+            ? facts.words.say("{}: 1 shard of {} ({})", data.name, size, file_of(data))
+            : facts.words.say("{}: {} shards of {} ({})", data.name, grouped(shards), size, file_of(data)));
     if (shards > kFewShards && each < kSmallShard) {
       point.answer = Answer::no;
       point.cure = format("stoker data pack {} packed --shard-size 100MB", shell_quote(data.source.string()));
@@ -63,13 +66,14 @@ ProductionPoint data_hashed(const ProductionFacts& facts) {
   for (const LookedAtData& data : facts.data) {
     if (!data.manifest) {
       point.answer = Answer::no;
-      point.evidence.push_back(format("{}: {} has no manifest", data.name, printable(data.source.string())));
+      point.evidence.push_back(
+          facts.words.say("{}: {} has no manifest", data.name, printable(data.source.string())));
       point.cure = format("stoker data pack FOLDER {}", shell_quote(data.source.string()));
       continue;
     }
-    point.evidence.push_back(format("{}: version {}, blocks by {} ({})", data.name,
-                                    data.manifest->short_version(), to_text(data.manifest->schema.block_hash),
-                                    file_of(data)));
+    point.evidence.push_back(facts.words.say("{}: version {}, blocks by {} ({})", data.name,
+                                             data.manifest->short_version(),
+                                             to_text(data.manifest->schema.block_hash), file_of(data)));
   }
   return point;
 }
@@ -82,8 +86,8 @@ ProductionPoint data_of_run(const ProductionFacts& facts) {
   if (has_no_data(facts, point)) return point;
   const PastRun* run = facts.newest();
   if (run == nullptr) {
-    point.evidence.emplace_back("the job has not run yet");
-    point.cure = "stoker run, or stoker submit";
+    point.evidence.push_back(facts.words.say("the job has not run yet"));
+    point.cure = facts.words.say("stoker run, or stoker submit");
     return point;
   }
   const std::string file = printable((run->folder.capsule() / "data.json").string());
@@ -97,16 +101,17 @@ ProductionPoint data_of_run(const ProductionFacts& facts) {
     }
     if (recorded == nullptr) {
       point.answer = Answer::no;
-      point.evidence.push_back(format("{}: no version in {}", data.name, file));
-      point.cure = "stoker data pack FOLDER packed, and run again";
+      point.evidence.push_back(facts.words.say("{}: no version in {}", data.name, file));
+      point.cure = facts.words.say("stoker data pack FOLDER packed, and run again");
       break;
     }
     point.evidence.push_back(
-        format("{}: version {} in {}", data.name, recorded->version.substr(0, 12), file));
+        facts.words.say("{}: version {} in {}", data.name, recorded->version.substr(0, 12), file));
     if (data.manifest && data.manifest->version != recorded->version) {
       point.answer = Answer::no;
-      point.evidence.push_back(format("{}: is version {} now", data.name, data.manifest->short_version()));
-      point.cure = "run again with the data as they are";
+      point.evidence.push_back(
+          facts.words.say("{}: is version {} now", data.name, data.manifest->short_version()));
+      point.cure = facts.words.say("run again with the data as they are");
     }
   }
   return point;
@@ -119,7 +124,7 @@ ProductionPoint cache_purged(const ProductionFacts& facts) {
                         .cure = {}};
   if (!facts.job.stage.unpack.empty() || !facts.job.stage.copy.empty()) {
     point.answer = Answer::yes;
-    point.evidence.push_back(format(
+    point.evidence.push_back(facts.words.say(
         "{} sources are brought to every node and removed after each attempt ({})",
         facts.job.stage.unpack.size() + facts.job.stage.copy.size(),
         facts.job.origins.where("stage.unpack") == "default" ? facts.job.origins.where("stage.copy")
@@ -127,14 +132,14 @@ ProductionPoint cache_purged(const ProductionFacts& facts) {
     return point;
   }
   if (facts.data.empty()) {
-    point.evidence.emplace_back("the job names neither data nor files to bring (data, stage)");
+    point.evidence.push_back(facts.words.say("the job names neither data nor files to bring (data, stage)"));
     point.cure = "stage: {unpack: [data.tar]}";
     return point;
   }
   point.answer = Answer::no;
   for (const LookedAtData& data : facts.data)
     point.evidence.push_back(
-        format("{}: read from {} in every epoch", data.name, printable(data.source.string())));
+        facts.words.say("{}: read from {} in every epoch", data.name, printable(data.source.string())));
   point.cure = format("stage: {{copy: [{}]}}", facts.data.front().source.filename().string());
   return point;
 }

@@ -47,8 +47,9 @@ std::optional<std::string> rank_variable(const job::Job& job, const std::string&
   return set == job.environment.variables.end() ? environment_value(name) : std::optional(set->second);
 }
 
-ProductionFacts look_at_history(const job::Job& job, const std::optional<job::Site>& site, double now) {
-  ProductionFacts facts{.job = job, .site = site, .now = now};
+ProductionFacts look_at_history(const job::Job& job, const std::optional<job::Site>& site, double now,
+                                const Words& words) {
+  ProductionFacts facts{.job = job, .site = site, .now = now, .words = words};
   facts.runs = runs_of(job);
   for (const auto& [name, source] : job.data) {
     LookedAtData data{.name = name, .source = source.source, .manifest = {}};

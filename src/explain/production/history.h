@@ -37,6 +37,7 @@ struct ProductionFacts {
   const job::Job& job;
   std::optional<job::Site> site;
   double now = 0;
+  Words words = {};           ///< that points are told in
   std::vector<PastRun> runs;  ///< of this name, the newest first
   std::vector<LookedAtData> data;
   std::optional<record::HelloRecord> hello;
@@ -48,7 +49,8 @@ struct ProductionFacts {
   const PastRun* newest() const { return runs.empty() ? nullptr : &runs.front(); }
 };
 
-ProductionFacts look_at_history(const job::Job& job, const std::optional<job::Site>& site, double now);
+ProductionFacts look_at_history(const job::Job& job, const std::optional<job::Site>& site, double now,
+                                const Words& words);
 
 /// The value of an environment's variable for the ranks: the job's, else this process's.
 std::optional<std::string> rank_variable(const job::Job& job, const std::string& name);

@@ -25,12 +25,12 @@ ProductionPoint all_reduced(const ProductionFacts& facts) {
   const std::uint32_t nodes = facts.job.resources.nodes;
   if (facts.job.resources.world_size() == 1) {
     point.answer = Answer::yes;
-    point.evidence.emplace_back("one rank has nobody to meet (resources)");
+    point.evidence.push_back(facts.words.say("one rank has nobody to meet (resources)"));
     return point;
   }
   const std::string file = printable(record::hello_path(facts.job.record.directory).string());
   if (!facts.hello) {
-    point.evidence.push_back(format("no {} of this job", file));
+    point.evidence.push_back(facts.words.say("no {} of this job", file));
     point.cure = "stoker hello JOB";
     return point;
   }
@@ -39,11 +39,15 @@ ProductionPoint all_reduced(const ProductionFacts& facts) {
   const bool is_wide = hello.hosts.size() >= nodes;
   const bool is_recent = facts.now - hello.time < kOldHello;
   point.answer = hello.is_well && hello.all_reduced && is_wide && is_recent ? Answer::yes : Answer::no;
-  point.evidence.push_back(format("{} ranks on {} node{}, {:.0f} days ago: {}{} ({})", hello.ranks,
-                                  hello.hosts.size(), hello.hosts.size() == 1 ? "" : "s", std::max(0.0, days),
-                                  hello.all_reduced ? "every number right" : "no all-reduce",
-                                  hello.is_well ? "" : ", and something would lose a job", file));
-  if (!is_wide) point.evidence.push_back(format("the job has {} nodes (resources.nodes)", nodes));
+  const std::string met =
+      hello.all_reduced ? facts.words.say("every number right") : facts.words.say("no all-reduce");
+  point.evidence.push_back(
+      hello.is_well
+          ? facts.words.say("{} ranks, nodes: {}, {:.0f} days ago: {} ({})", hello.ranks, hello.hosts.size(),
+                            std::max(0.0, days), met, file)
+          : facts.words.say("{} ranks, nodes: {}, {:.0f} days ago: {}, and something would lose a job ({})",
+                            hello.ranks, hello.hosts.size(), std::max(0.0, days), met, file));
+  if (!is_wide) point.evidence.push_back(facts.words.say("the job has {} nodes (resources.nodes)", nodes));
   if (point.answer == Answer::no) point.cure = "stoker hello JOB";
   return point;
 }
@@ -56,31 +60,35 @@ ProductionPoint nccl_quiet(const ProductionFacts& facts) {
   const auto value = rank_variable(facts.job, "NCCL_DEBUG");
   if (value && is_loud(*value)) {
     point.answer = Answer::no;
-    point.evidence.push_back(format("NCCL_DEBUG={} fills the logs of every rank ({})", printable(*value),
-                                    facts.job.environment.variables.contains("NCCL_DEBUG")
-                                        ? facts.job.origins.where("environment.variables.NCCL_DEBUG")
-                                        : "your shell"));
+    point.evidence.push_back(facts.words.say("NCCL_DEBUG={} fills the logs of every rank ({})",
+                                             printable(*value),
+                                             facts.job.environment.variables.contains("NCCL_DEBUG")
+                                                 ? facts.job.origins.where("environment.variables.NCCL_DEBUG")
+                                                 : facts.words.say("your shell")));
     point.cure = "environment: {variables: {NCCL_DEBUG: WARN}}";
     return point;
   }
   if (!facts.has_gpus() || facts.job.resources.world_size() == 1) {
     point.answer = Answer::yes;
-    point.evidence.emplace_back("it is off, and without several ranks with GPUs nothing uses NCCL");
+    point.evidence.push_back(
+        facts.words.say("it is off, and without several ranks with GPUs nothing uses NCCL"));
     return point;
   }
-  point.evidence.push_back(value ? format("NCCL_DEBUG={}", printable(*value)) : "NCCL_DEBUG is not set");
+  point.evidence.push_back(value ? format("NCCL_DEBUG={}", printable(*value))
+                                 : facts.words.say("NCCL_DEBUG is not set"));
   for (const PastRun& run : facts.runs) {
     if (!run.capsule.environment) continue;
     for (const auto& [name, was] : run.capsule.environment->variables) {
       if (name != "NCCL_DEBUG" || !is_loud(was)) continue;
       point.answer = Answer::yes;
-      point.evidence.push_back(format("run {} had {}", run.folder.id(), printable(was)));
+      point.evidence.push_back(facts.words.say("run {} had {}", run.folder.id(), printable(was)));
       return point;
     }
   }
   point.answer = Answer::no;
-  point.evidence.emplace_back("no run of this name had INFO, which names the transports that are used");
-  point.cure = "stoker run JOB --set environment.variables.NCCL_DEBUG=INFO, once";
+  point.evidence.push_back(
+      facts.words.say("no run of this name had INFO, which names the transports that are used"));
+  point.cure = facts.words.say("stoker run JOB --set environment.variables.NCCL_DEBUG=INFO, once");
   return point;
 }
 
@@ -89,7 +97,7 @@ ProductionPoint interface_chosen(const ProductionFacts& facts) {
       .name = "interface-chosen", .question = "is the network interface chosen", .evidence = {}, .cure = {}};
   if (facts.job.resources.nodes == 1) {
     point.answer = Answer::yes;
-    point.evidence.emplace_back("one node: ranks meet inside of it (resources.nodes)");
+    point.evidence.push_back(facts.words.say("one node: ranks meet inside of it (resources.nodes)"));
     return point;
   }
   const char* name = facts.has_gpus() ? "NCCL_SOCKET_IFNAME" : "GLOO_SOCKET_IFNAME";
@@ -99,7 +107,8 @@ ProductionPoint interface_chosen(const ProductionFacts& facts) {
     return point;
   }
   point.answer = Answer::no;
-  point.evidence.push_back(format("{} is not set: the ranks take what the host's name stands for", name));
+  point.evidence.push_back(
+      facts.words.say("{} is not set: the ranks take what the host's name stands for", name));
   std::string interface = facts.hello ? facts.hello->interface : "";
   if (facts.site && !facts.site->interfaces.empty()) interface = facts.site->interfaces.front();
   point.cure = format("environment: {{variables: {{{}: {}}}}}", name, interface.empty() ? "NAME" : interface);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/language/words.h"
 #include "job/job.h"
 #include "job/site/site.h"
 
@@ -27,6 +28,6 @@ struct ProductionPoint {
 
 /// In the order of the list. `site`: the cluster, when it is known; `now` in Unix seconds.
 std::vector<ProductionPoint> production_points(const job::Job& job, const std::optional<job::Site>& site,
-                                               double now);
+                                               double now, const Words& words = Words());
 
 }  // namespace stoker::explain

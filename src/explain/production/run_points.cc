@@ -30,8 +30,8 @@ std::string file_in(const PastRun& run, const std::string& name) {
 bool has_not_run(const ProductionFacts& facts, ProductionPoint& point) {
   if (facts.newest() != nullptr) return false;
   point.evidence.push_back(
-      format("no run of this name in {}", printable(facts.job.record.directory.string())));
-  point.cure = "stoker run, or stoker submit";
+      facts.words.say("no run of this name in {}", printable(facts.job.record.directory.string())));
+  point.cure = facts.words.say("stoker run, or stoker submit");
   return true;
 }
 
@@ -47,8 +47,8 @@ std::string purge_text(const ProductionFacts& facts, const Path& folder) {
     std::string path = *storage.path;
     if (path.starts_with('$')) path = rank_variable(facts.job, path.substr(1)).value_or("");
     if (!path.empty() && folder.string().starts_with(path))
-      return format("{} of {} removes what nobody touched for {} days", name, facts.site->name,
-                    *storage.purge_days);
+      return facts.words.say("{} of {} removes what nobody touched for {} days", name, facts.site->name,
+                             *storage.purge_days);
   }
   return "";
 }
@@ -80,35 +80,37 @@ ProductionPoint use_measured(const ProductionFacts& facts) {
   const auto wait = facts.steps ? mean(facts.steps->column("data_s")) : std::nullopt;
   const auto step = facts.steps ? mean(facts.steps->column("step_s")) : std::nullopt;
   if (wait && step && *step > 0) {
-    point.evidence.push_back(format("{:.0f} % of a step waits for data ({})", 100 * *wait / *step,
-                                    file_in(run, "metrics-0000.csv")));
+    point.evidence.push_back(facts.words.say("{:.0f} % of a step waits for data ({})", 100 * *wait / *step,
+                                             file_in(run, "metrics-0000.csv")));
   } else {
     point.answer = Answer::no;
-    point.evidence.push_back(format("no step's waiting for data in {}", file_in(run, "metrics-0000.csv")));
-    point.cure = "train: {model: ...}, which records its steps";
+    point.evidence.push_back(
+        facts.words.say("no step's waiting for data in {}", file_in(run, "metrics-0000.csv")));
+    point.cure = facts.words.say("train: {{model: ...}}, which records its steps");
   }
   const auto read = facts.system ? mean(facts.system->column("rank0.asked_bytes_per_s")) : std::nullopt;
   if (read) {
-    point.evidence.push_back(format("rank 0 reads {}/s ({})",
-                                    rounded(ByteCount{static_cast<std::uint64_t>(std::max(0.0, *read))}),
-                                    file_in(run, "system-0000.csv")));
+    point.evidence.push_back(facts.words.say(
+        "rank 0 reads {}/s ({})", rounded(ByteCount{static_cast<std::uint64_t>(std::max(0.0, *read))}),
+        file_in(run, "system-0000.csv")));
   } else {
     point.answer = Answer::no;
-    point.evidence.push_back(format("no I/O in {}", file_in(run, "system-0000.csv")));
-    if (point.cure.empty()) point.cure = "record: {sample_every: 1s}, and a run longer than that";
+    point.evidence.push_back(facts.words.say("no I/O in {}", file_in(run, "system-0000.csv")));
+    if (point.cure.empty())
+      point.cure = facts.words.say("record: {{sample_every: 1s}}, and a run longer than that");
   }
   if (!facts.has_gpus()) {
-    point.evidence.emplace_back("no GPUs asked for (resources.gpus_per_rank)");
+    point.evidence.push_back(facts.words.say("no GPUs asked for (resources.gpus_per_rank)"));
     return point;
   }
   const auto busy = facts.system ? mean(facts.system->column("gpu0.busy_percent")) : std::nullopt;
   if (busy) {
     point.evidence.push_back(
-        format("GPU 0 is busy {:.0f} % of the time ({})", *busy, file_in(run, "system-0000.csv")));
+        facts.words.say("GPU 0 is busy {:.0f} % of the time ({})", *busy, file_in(run, "system-0000.csv")));
   } else {
     point.answer = Answer::no;
-    point.evidence.push_back(format("no GPU's use in {}", file_in(run, "system-0000.csv")));
-    if (point.cure.empty()) point.cure = "a run on a node with NVIDIA's driver";
+    point.evidence.push_back(facts.words.say("no GPU's use in {}", file_in(run, "system-0000.csv")));
+    if (point.cure.empty()) point.cure = facts.words.say("a run on a node with NVIDIA's driver");
   }
   return point;
 }
@@ -120,37 +122,41 @@ ProductionPoint checkpoints_placed(const ProductionFacts& facts) {
                         .cure = {}};
   const job::CheckpointOptions& options = facts.job.checkpoint;
   const Path folder = options.directory.value_or(facts.job.record.directory);
-  const std::string where = format("in {}", printable(folder.string()));
+  const std::string where = facts.words.say("in {}", printable(folder.string()));
   if (facts.job.train && options.every.is_never()) {
     point.answer = Answer::no;
-    point.evidence.push_back(format("none are saved ({})", facts.job.origins.where("checkpoint.every")));
+    point.evidence.push_back(
+        facts.words.say("none are saved ({})", facts.job.origins.where("checkpoint.every")));
     point.cure = "checkpoint: {every: auto}";
     return point;
   }
   const bool is_on_node = options.directory && is_local_path(options.directory->string());
   if (is_on_node) {
     point.answer = Answer::no;
-    point.evidence.push_back(format("{} is a node's own, and gone with the job", printable(folder.string())));
-    point.cure = "checkpoint: {directory: shared storage, local: " + folder.string() + "}";
+    point.evidence.push_back(
+        facts.words.say("{} is a node's own, and gone with the job", printable(folder.string())));
+    point.cure = facts.words.say("checkpoint: {{directory: shared storage, local: {}}}", folder.string());
     return point;
   }
   if (const std::string purge = purge_text(facts, folder); !purge.empty()) {
     point.answer = Answer::no;
     point.evidence.push_back(format("{}: {}", where, purge));
-    point.cure = "checkpoint: {directory: storage that is not purged}";
+    point.cure = facts.words.say("checkpoint: {{directory: storage that is not purged}}");
     return point;
   }
   if (facts.job.train) {
     point.answer = Answer::yes;
-    point.evidence.push_back(format("the newest {} are kept {}", options.keep, where));
+    point.evidence.push_back(facts.words.say("the newest {} are kept {}", options.keep, where));
     return point;
   }
   if (has_not_run(facts, point)) return point;
   point.answer = facts.checkpoints > 0 ? Answer::yes : Answer::no;
-  point.evidence.push_back(
-      format("run {} left {} file{} or folder{} for checkpoints {}", facts.newest()->folder.id(),
-             facts.checkpoints, facts.checkpoints == 1 ? "" : "s", facts.checkpoints == 1 ? "" : "s", where));
-  if (facts.checkpoints == 0) point.cure = "save to $STOKER_CHECKPOINT_DIR";
+  point.evidence.push_back(facts.checkpoints == 1
+                               ? facts.words.say("run {} left 1 file or folder for checkpoints {}",
+                                                 facts.newest()->folder.id(), where)
+                               : facts.words.say("run {} left {} files or folders for checkpoints {}",
+                                                 facts.newest()->folder.id(), facts.checkpoints, where));
+  if (facts.checkpoints == 0) point.cure = facts.words.say("save to $STOKER_CHECKPOINT_DIR");
   return point;
 }
 
@@ -162,22 +168,24 @@ ProductionPoint runs_tracked(const ProductionFacts& facts) {
   if (has_not_run(facts, point)) return point;
   const PastRun& run = *facts.newest();
   point.answer = Answer::yes;
-  point.evidence.push_back(format("parameters: {}", printable((run.folder.job()).string())));
+  point.evidence.push_back(facts.words.say("parameters: {}", printable((run.folder.job()).string())));
   if (facts.steps) {
-    point.evidence.push_back(
-        format("metrics: {} steps in {}", grouped(facts.steps->rows()), file_in(run, "metrics-0000.csv")));
+    point.evidence.push_back(facts.words.say("metrics: {} steps in {}", grouped(facts.steps->rows()),
+                                             file_in(run, "metrics-0000.csv")));
   } else {
     point.answer = Answer::no;
-    point.evidence.push_back(format("metrics: none in {}", file_in(run, "metrics-0000.csv")));
-    point.cure = "train: {model: ...} with record: {metrics: true}";
+    point.evidence.push_back(facts.words.say("metrics: none in {}", file_in(run, "metrics-0000.csv")));
+    point.cure = facts.words.say("train: {{model: ...}} with record: {{metrics: true}}");
   }
   if (facts.checkpoints > 0 || !facts.job.stage.back.empty()) {
-    point.evidence.push_back(facts.checkpoints > 0 ? format("artifacts: {} of checkpoints", facts.checkpoints)
-                                                   : std::string("artifacts: what stage.back brings"));
+    point.evidence.push_back(facts.checkpoints > 0
+                                 ? facts.words.say("artifacts: {} of checkpoints", facts.checkpoints)
+                                 : facts.words.say("artifacts: what stage.back brings"));
   } else {
     point.answer = Answer::no;
-    point.evidence.emplace_back("artifacts: none");
-    if (point.cure.empty()) point.cure = "save to $STOKER_CHECKPOINT_DIR, or stage: {back: [results]}";
+    point.evidence.push_back(facts.words.say("artifacts: none"));
+    if (point.cure.empty())
+      point.cure = facts.words.say("save to $STOKER_CHECKPOINT_DIR, or stage: {{back: [results]}}");
   }
   return point;
 }
@@ -188,14 +196,14 @@ ProductionPoint environment_frozen(const ProductionFacts& facts) {
   const job::Environment& environment = facts.job.environment;
   if (environment.container) {
     point.answer = Answer::yes;
-    point.evidence.push_back(format("image {}", printable(environment.container->string())));
+    point.evidence.push_back(facts.words.say("image {}", printable(environment.container->string())));
     return point;
   }
   for (const std::string& module : environment.modules) {
     if (module.find('/') != std::string::npos) continue;
     point.answer = Answer::no;
-    point.evidence.push_back(format("module {} has no version ({})", printable(module),
-                                    facts.job.origins.where("environment.modules")));
+    point.evidence.push_back(facts.words.say("module {} has no version ({})", printable(module),
+                                             facts.job.origins.where("environment.modules")));
     point.cure = format("environment: {{modules: [{}/VERSION]}}", module);
   }
   if (point.answer == Answer::no) return point;
@@ -203,16 +211,17 @@ ProductionPoint environment_frozen(const ProductionFacts& facts) {
     const std::vector<std::string> loose = loose_requirements(*environment.venv);
     point.answer = loose.empty() ? Answer::yes : Answer::no;
     point.evidence.push_back(
-        loose.empty() ? format("every package of {} has its version", printable(environment.venv->string()))
-                      : format("{} of {} has no version, {} in all", loose.front(),
-                               printable(environment.venv->string()), loose.size()));
+        loose.empty()
+            ? facts.words.say("every package of {} has its version", printable(environment.venv->string()))
+            : facts.words.say("{} of {} has no version, {} in all", loose.front(),
+                              printable(environment.venv->string()), loose.size()));
     if (!loose.empty())
       point.cure = format("pip freeze > {}", shell_quote(environment.venv->filename().string()));
     return point;
   }
   if (facts.job.train) {
     point.answer = Answer::yes;
-    point.evidence.emplace_back("stoker-train runs, whose version is in run.json");
+    point.evidence.push_back(facts.words.say("stoker-train runs, whose version is in run.json"));
     return point;
   }
   if (has_not_run(facts, point)) return point;
@@ -220,11 +229,14 @@ ProductionPoint environment_frozen(const ProductionFacts& facts) {
   const std::size_t packages = run.capsule.environment ? count_lines(run.capsule.environment->packages) : 0;
   const bool is_own = environment.venv || environment.conda;
   point.answer = packages > 0 && is_own ? Answer::yes : Answer::no;
-  point.evidence.push_back(packages > 0 ? format("{} packages in {}", packages,
+  point.evidence.push_back(packages > 0
+                               ? facts.words.say("{} packages in {}", packages,
                                                  printable((run.folder.capsule() / "packages.txt").string()))
-                                        : "no packages were recorded");
-  if (!is_own) point.evidence.emplace_back("the Python is the machine's own, which others change");
-  if (point.answer == Answer::no) point.cure = "environment: {venv: requirements.txt}, every package with ==";
+                               : facts.words.say("no packages were recorded"));
+  if (!is_own)
+    point.evidence.push_back(facts.words.say("the Python is the machine's own, which others change"));
+  if (point.answer == Answer::no)
+    point.cure = facts.words.say("environment: {{venv: requirements.txt}}, every package with ==");
   return point;
 }
 
@@ -244,12 +256,15 @@ ProductionPoint scaling_documented(const ProductionFacts& facts) {
   std::string list;
   for (int size : sizes) list += format("{}{}", list.empty() ? "" : ", ", size);
   point.answer = sizes.size() >= 2 && !report.empty() ? Answer::yes : Answer::no;
-  point.evidence.push_back(sizes.empty() ? "no run of this name is done"
-                                         : format("done with {} ranks", list));
-  point.evidence.push_back(report.empty() ? "no report was made" : format("graphs in {}", report));
+  point.evidence.push_back(sizes.empty() ? facts.words.say("no run of this name is done")
+                                         : facts.words.say("done with {} ranks", list));
+  point.evidence.push_back(report.empty() ? facts.words.say("no report was made")
+                                          : facts.words.say("graphs in {}", report));
   if (point.answer == Answer::no)
-    point.cure = sizes.size() < 2 ? "stoker run --set resources.ranks_per_node=N, with another N"
-                                  : "stoker report RUN RUN";
+    point.cure =
+        sizes.size() < 2
+            ? std::string(facts.words.say("stoker run --set resources.ranks_per_node=N, with another N"))
+            : "stoker report RUN RUN";
   return point;
 }
 
@@ -270,14 +285,14 @@ ProductionPoint baseline_versioned(const ProductionFacts& facts) {
     baseline = &run;  // the oldest of them in the end
   }
   point.answer = versioned >= 2 && versioned == done ? Answer::yes : Answer::no;
-  point.evidence.push_back(format(
+  point.evidence.push_back(facts.words.say(
       "{} of {} done runs have a commit without changes beside it (capsule/code.json)", versioned, done));
   if (baseline != nullptr)
     point.evidence.push_back(
-        format("the first: {} at {}", baseline->folder.id(), baseline->commit().substr(0, 12)));
+        facts.words.say("the first: {} at {}", baseline->folder.id(), baseline->commit().substr(0, 12)));
   if (point.answer == Answer::no)
-    point.cure = versioned < done ? "git commit before a run, or code: {snapshot: true}"
-                                  : "stoker run, twice at least";
+    point.cure = versioned < done ? facts.words.say("git commit before a run, or code: {{snapshot: true}}")
+                                  : facts.words.say("stoker run, twice at least");
   return point;
 }
 
