@@ -120,7 +120,7 @@ def test_a_job_file_is_checked_in_french(stoker, tmp_path: Path):
     told = stoker("check", "job.yaml", "--lang", "fr", code=1).out
     assert told.startswith("job.yaml\u00a0: pas prêt, 2 erreurs feraient perdre le job\n")
     assert "  erreur    run: 'trainer' est introuvable dans PATH (job.yaml:2:6)\n" in told
-    assert "\n  rangs     1 x 1 x " in told
+    assert "\n  rangs     1 x 1 x " in told and f"\n  dossier   {tmp_path}/runs\n" in told
     english, french = (json.loads(stoker("check", "job.yaml", "--json", "--lang", lang).out) for lang in ("en", "fr"))
     assert [fact["name"] for fact in english["facts"]] == [fact["name"] for fact in french["facts"]]
     for same in ("rule", "level", "where"):
