@@ -165,6 +165,32 @@ TEST(ScriptLint, no_gpus_are_right_where_none_is_to_be_used) {
   EXPECT_THAT(rules_of(lint(head + "export CUDA_VISIBLE_DEVICES=\"\"\n./run\n")), IsEmpty());
 }
 
+TEST(ScriptLint, an_array_that_sbatch_cannot_read_is_told) {
+  const std::string rest = "\n#SBATCH --time=1:00\n./run $SLURM_ARRAY_TASK_ID\n";
+  EXPECT_THAT(names(lint("#!/bin/bash\n#SBATCH --array=0-##count##" + rest)),
+              ElementsAre("2:job:option-value"));
+  for (const char* right : {"0", "1-4%2", "1,5,7-20:2%4"})
+    EXPECT_THAT(rules_of(lint(std::string("#!/bin/bash\n#SBATCH --array=") + right + rest)),
+                ::testing::Not(::testing::Contains("option-value")))
+        << right;
+}
+
+TEST(ScriptLint, a_directive_without_its_hash_is_told) {
+  const Lint found = lint("#!/bin/bash\n#SBATCH --time=1:00\nSBATCH --gres=gpu:1\n./run\n");
+  EXPECT_THAT(names(found), ElementsAre("3:job:not-a-directive"));
+  EXPECT_THAT(apply_edits(found.text, found.findings), HasSubstr("\n#SBATCH --gres=gpu:1\n"));
+}
+
+TEST(ScriptLint, what_the_last_command_keeps_with_tee_hides_that_it_failed) {
+  const std::string head = "#!/bin/bash\n#SBATCH --time=1:00\n";
+  EXPECT_THAT(names(lint(head + "pixi run bash all.sh 2>&1 | tee all.log\n")),
+              ElementsAre("3:job:hidden-failure"));
+  EXPECT_THAT(rules_of(lint(head + "pixi run bash all.sh 2>&1 | tee all.log\nmv all.log logs\n")),
+              ::testing::Not(::testing::Contains("hidden-failure")));
+  EXPECT_THAT(rules_of(lint(head + "nvidia-smi | tee gpus.txt\n")),
+              ::testing::Not(::testing::Contains("hidden-failure")));
+}
+
 TEST(ScriptLint, a_long_dash_of_a_command_is_told) {
   const Lint found =
       lint("#!/bin/bash\n#SBATCH --time=1:00\nsingularity run \u2013nv a.sif\necho \u2013 a\n");

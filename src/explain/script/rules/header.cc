@@ -237,7 +237,16 @@ void find_bad_mail(const Script& script, Report& report) {
   }
 }
 
+void find_bad_array(const Script& script, Report& report) {
+  const Directive* array = script.request.find("--array");
+  if (array == nullptr || is_template(array->option.value.substr(0, array->option.value.find('%')))) return;
+  if (array->option.value.find_first_not_of("0123456789,-:%") == std::string::npos) return;
+  report.add(array->value, report.say("{}={}: no list of tasks that sbatch reads (as in 0-9 or 1,5,7-20:2%4)",
+                                      array->option.typed, printable(array->option.value)));
+}
+
 void find_bad_value(const Script& script, Report& report) {
+  find_bad_array(script, report);
   find_bad_count(script, report);
   find_bad_mail(script, report);
 }
@@ -306,6 +315,13 @@ void find_not_a_directive(const Script& script, Report& report) {
     if (closest(word, kWord).empty()) continue;
     report.replace({comment.span.begin + 1, comment.span.begin + end},
                    report.say("#{} is a comment for sbatch, and its options are not read", word), "SBATCH");
+  }
+  for (const Call& call : script.calls) {
+    const bool has_option = !call.words.empty() && call.words[0].starts_with('-');
+    if (call.program != "SBATCH" || !has_option) continue;
+    report.replace({call.span.begin, call.span.begin},
+                   report.say("without # the shell runs SBATCH as a program, and its options are not read"),
+                   "#");
   }
 }
 
