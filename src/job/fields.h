@@ -6,6 +6,59 @@
 
 namespace stoker::job {
 
+// Parts of visit_train().
+template <typename Visitor, typename Options>
+void visit_optimizer(Visitor& visit, Options& options) {
+  visit("train.optimizer.kind", options.kind);
+  visit("train.optimizer.lr", options.lr);
+  visit("train.optimizer.lr_scaling", options.lr_scaling);
+  visit("train.optimizer.momentum", options.momentum);
+  visit("train.optimizer.nesterov", options.nesterov);
+  visit("train.optimizer.weight_decay", options.weight_decay);
+  visit("train.optimizer.beta1", options.beta1);
+  visit("train.optimizer.beta2", options.beta2);
+  visit("train.optimizer.epsilon", options.epsilon);
+  visit("train.optimizer.trust", options.trust);
+  visit("train.optimizer.spare_vectors", options.spare_vectors);
+}
+
+template <typename Visitor, typename Options>
+void visit_schedule(Visitor& visit, Options& options) {
+  visit("train.schedule.kind", options.kind);
+  visit("train.schedule.warmup", options.warmup);
+  visit("train.schedule.start_divisor", options.start_divisor);
+  visit("train.schedule.end_divisor", options.end_divisor);
+  visit("train.schedule.anneal", options.anneal);
+  visit("train.schedule.cycle_momentum", options.cycle_momentum);
+  visit("train.schedule.momentum_low", options.momentum_low);
+  visit("train.schedule.momentum_high", options.momentum_high);
+  visit("train.schedule.end_lr", options.end_lr);
+  visit("train.schedule.factor", options.factor);
+  visit("train.schedule.drop_every", options.drop_every);
+  visit("train.schedule.drop_at", options.drop_at);
+}
+
+template <typename Visitor, typename Options>
+void visit_image(Visitor& visit, Options& options) {
+  visit("train.image.size", options.size);
+  visit("train.image.validation_resize", options.validation_resize);
+  visit("train.image.crop", options.crop);
+  visit("train.image.padding", options.padding);
+  visit("train.image.flip", options.flip);
+  visit("train.image.mean", options.mean);
+  visit("train.image.standard_deviation", options.standard_deviation);
+}
+
+template <typename Visitor, typename Options>
+void visit_gpt(Visitor& visit, Options& options) {
+  visit("train.gpt.layers", options.layers);
+  visit("train.gpt.heads", options.heads);
+  visit("train.gpt.width", options.width);
+  visit("train.gpt.length", options.length);
+  visit("train.gpt.component", options.component);
+  visit("train.gpt.stored", options.stored);
+}
+
 /// Calls visit(key, member) for every member of `train`, in the order of the job file. `Options` is
 /// TrainOptions, const or not.
 template <typename Visitor, typename Options>
@@ -26,29 +79,8 @@ void visit_train(Visitor& visit, Options& train) {
   visit("train.validation_data", train.validation_data);
   visit("train.validate_every", train.validate_every);
   visit("train.validation_batch", train.validation_batch);
-  visit("train.optimizer.kind", train.optimizer.kind);
-  visit("train.optimizer.lr", train.optimizer.lr);
-  visit("train.optimizer.lr_scaling", train.optimizer.lr_scaling);
-  visit("train.optimizer.momentum", train.optimizer.momentum);
-  visit("train.optimizer.nesterov", train.optimizer.nesterov);
-  visit("train.optimizer.weight_decay", train.optimizer.weight_decay);
-  visit("train.optimizer.beta1", train.optimizer.beta1);
-  visit("train.optimizer.beta2", train.optimizer.beta2);
-  visit("train.optimizer.epsilon", train.optimizer.epsilon);
-  visit("train.optimizer.trust", train.optimizer.trust);
-  visit("train.optimizer.spare_vectors", train.optimizer.spare_vectors);
-  visit("train.schedule.kind", train.schedule.kind);
-  visit("train.schedule.warmup", train.schedule.warmup);
-  visit("train.schedule.start_divisor", train.schedule.start_divisor);
-  visit("train.schedule.end_divisor", train.schedule.end_divisor);
-  visit("train.schedule.anneal", train.schedule.anneal);
-  visit("train.schedule.cycle_momentum", train.schedule.cycle_momentum);
-  visit("train.schedule.momentum_low", train.schedule.momentum_low);
-  visit("train.schedule.momentum_high", train.schedule.momentum_high);
-  visit("train.schedule.end_lr", train.schedule.end_lr);
-  visit("train.schedule.factor", train.schedule.factor);
-  visit("train.schedule.drop_every", train.schedule.drop_every);
-  visit("train.schedule.drop_at", train.schedule.drop_at);
+  visit_optimizer(visit, train.optimizer);
+  visit_schedule(visit, train.schedule);
   visit("train.clip_norm", train.clip_norm);
   visit("train.ema", train.ema);
   visit("train.label_smoothing", train.label_smoothing);
@@ -58,19 +90,8 @@ void visit_train(Visitor& visit, Options& train) {
   visit("train.channels_last", train.channels_last);
   visit("train.deterministic", train.deterministic);
   visit("train.tf32", train.tf32);
-  visit("train.image.size", train.image.size);
-  visit("train.image.validation_resize", train.image.validation_resize);
-  visit("train.image.crop", train.image.crop);
-  visit("train.image.padding", train.image.padding);
-  visit("train.image.flip", train.image.flip);
-  visit("train.image.mean", train.image.mean);
-  visit("train.image.standard_deviation", train.image.standard_deviation);
-  visit("train.gpt.layers", train.gpt.layers);
-  visit("train.gpt.heads", train.gpt.heads);
-  visit("train.gpt.width", train.gpt.width);
-  visit("train.gpt.length", train.gpt.length);
-  visit("train.gpt.component", train.gpt.component);
-  visit("train.gpt.stored", train.gpt.stored);
+  visit_image(visit, train.image);
+  visit_gpt(visit, train.gpt);
   visit("train.mlp.hidden", train.mlp.hidden);
   visit("train.mlp.columns", train.mlp.columns);
   visit("train.backend", train.backend);
@@ -83,67 +104,103 @@ void visit_train(Visitor& visit, Options& train) {
   visit("train.print_every", train.print_every);
 }
 
+// Parts of visit_job().
+template <typename Visitor, typename Options>
+void visit_resources(Visitor& visit, Options& options) {
+  visit("resources.nodes", options.nodes);
+  visit("resources.ranks_per_node", options.ranks_per_node);
+  visit("resources.ranks", options.ranks);
+  visit("resources.cpus_per_rank", options.cpus_per_rank);
+  visit("resources.gpus_per_rank", options.gpus_per_rank);
+  visit("resources.ranks_per_gpu", options.ranks_per_gpu);
+  visit("resources.memory_per_node", options.memory_per_node);
+  visit("resources.time", options.time);
+}
+
+template <typename Visitor, typename Options>
+void visit_slurm(Visitor& visit, Options& options) {
+  visit("slurm.account", options.account);
+  visit("slurm.partition", options.partition);
+  visit("slurm.qos", options.qos);
+  visit("slurm.reservation", options.reservation);
+  visit("slurm.extra", options.extra);
+}
+
+template <typename Visitor, typename Options>
+void visit_stage(Visitor& visit, Options& options) {
+  visit("stage.unpack", options.unpack);
+  visit("stage.copy", options.copy);
+  visit("stage.back", options.back);
+  visit("stage.outside_links", options.outside_links);
+  visit("stage.directory", options.directory);
+  visit("stage.timeout", options.timeout);
+}
+
+template <typename Visitor, typename Options>
+void visit_checkpoint(Visitor& visit, Options& options) {
+  visit("checkpoint.directory", options.directory);
+  visit("checkpoint.local", options.local);
+  visit("checkpoint.every", options.every);
+  visit("checkpoint.mtbf", options.mtbf);
+  visit("checkpoint.keep", options.keep);
+  visit("checkpoint.keep_every", options.keep_every);
+  visit("checkpoint.keep_best", options.keep_best);
+  visit("checkpoint.metric", options.metric);
+  visit("checkpoint.before_end", options.before_end);
+}
+
+template <typename Visitor, typename Options>
+void visit_restart(Visitor& visit, Options& options) {
+  visit("restart.preempted", options.preempted);
+  visit("restart.node_failed", options.node_failed);
+  visit("restart.timeout", options.timeout);
+  visit("restart.failed", options.failed);
+  visit("restart.out_of_memory", options.out_of_memory);
+  visit("restart.without_progress", options.without_progress);
+}
+
+template <typename Visitor, typename Options>
+void visit_record(Visitor& visit, Options& options) {
+  visit("record.directory", options.directory);
+  visit("record.metrics", options.metrics);
+  visit("record.receipts", options.receipts);
+  visit("record.trace", options.trace);
+  visit("record.sample_every", options.sample_every);
+}
+
+template <typename Visitor, typename Options>
+void visit_timeouts(Visitor& visit, Options& options) {
+  visit("timeouts.start", options.start);
+  visit("timeouts.stall", options.stall);
+  visit("timeouts.data", options.data);
+  visit("timeouts.stopped", options.stopped);
+  visit("timeouts.communication", options.communication);
+  visit("timeouts.checkpoint", options.checkpoint);
+  visit("timeouts.grace", options.grace);
+}
+
 /// The same for the rest of the job: all but name, run, train, environment, and the maps with names of
 /// people's own.
 template <typename Visitor, typename AnyJob>
 void visit_job(Visitor& visit, AnyJob& job) {
-  visit("resources.nodes", job.resources.nodes);
-  visit("resources.ranks_per_node", job.resources.ranks_per_node);
-  visit("resources.ranks", job.resources.ranks);
-  visit("resources.cpus_per_rank", job.resources.cpus_per_rank);
-  visit("resources.gpus_per_rank", job.resources.gpus_per_rank);
-  visit("resources.ranks_per_gpu", job.resources.ranks_per_gpu);
-  visit("resources.memory_per_node", job.resources.memory_per_node);
-  visit("resources.time", job.resources.time);
+  visit_resources(visit, job.resources);
   visit("site", job.site);
-  visit("slurm.account", job.slurm.account);
-  visit("slurm.partition", job.slurm.partition);
-  visit("slurm.qos", job.slurm.qos);
-  visit("slurm.reservation", job.slurm.reservation);
-  visit("slurm.extra", job.slurm.extra);
+  visit_slurm(visit, job.slurm);
   visit("code.snapshot", job.code.snapshot);
   visit("code.untracked_limit", job.code.untracked_limit);
-  visit("stage.unpack", job.stage.unpack);
-  visit("stage.copy", job.stage.copy);
-  visit("stage.back", job.stage.back);
-  visit("stage.outside_links", job.stage.outside_links);
-  visit("stage.directory", job.stage.directory);
-  visit("stage.timeout", job.stage.timeout);
-  visit("checkpoint.directory", job.checkpoint.directory);
-  visit("checkpoint.local", job.checkpoint.local);
-  visit("checkpoint.every", job.checkpoint.every);
-  visit("checkpoint.mtbf", job.checkpoint.mtbf);
-  visit("checkpoint.keep", job.checkpoint.keep);
-  visit("checkpoint.keep_every", job.checkpoint.keep_every);
-  visit("checkpoint.keep_best", job.checkpoint.keep_best);
-  visit("checkpoint.metric", job.checkpoint.metric);
-  visit("checkpoint.before_end", job.checkpoint.before_end);
+  visit_stage(visit, job.stage);
+  visit_checkpoint(visit, job.checkpoint);
   visit("launcher", job.launcher);
   visit("chain.until", job.chain.until);
   visit("chain.time_per_link", job.chain.time_per_link);
   visit("chain.links", job.chain.links);
-  visit("restart.preempted", job.restart.preempted);
-  visit("restart.node_failed", job.restart.node_failed);
-  visit("restart.timeout", job.restart.timeout);
-  visit("restart.failed", job.restart.failed);
-  visit("restart.out_of_memory", job.restart.out_of_memory);
-  visit("restart.without_progress", job.restart.without_progress);
+  visit_restart(visit, job.restart);
   visit("array.over", job.array.over);
   visit("array.at_once", job.array.at_once);
   visit("array.bundle", job.array.bundle);
   visit("after", job.after);
-  visit("record.directory", job.record.directory);
-  visit("record.metrics", job.record.metrics);
-  visit("record.receipts", job.record.receipts);
-  visit("record.trace", job.record.trace);
-  visit("record.sample_every", job.record.sample_every);
-  visit("timeouts.start", job.timeouts.start);
-  visit("timeouts.stall", job.timeouts.stall);
-  visit("timeouts.data", job.timeouts.data);
-  visit("timeouts.stopped", job.timeouts.stopped);
-  visit("timeouts.communication", job.timeouts.communication);
-  visit("timeouts.checkpoint", job.timeouts.checkpoint);
-  visit("timeouts.grace", job.timeouts.grace);
+  visit_record(visit, job.record);
+  visit_timeouts(visit, job.timeouts);
 }
 
 }  // namespace stoker::job
