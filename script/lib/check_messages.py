@@ -37,6 +37,8 @@ TOKEN = re.compile(
 )
 # What is filled in: without it nothing is left of some texts that could be said otherwise.
 FILLED = re.compile(r"\{[^{} ]*\}")
+# What stays as it is: commands in backticks, options, names of variables.
+KEPT = re.compile(r"`[^`]+`|--[a-z][\w-]*\w|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -176,6 +178,9 @@ def check(files: Iterable[Path]) -> Iterator[Finding]:
                     path, entry.line if entry else 1, f"no text for {quoted(text.english)} of {text.places[0]}"
                 )
         for entry in entries.values():
+            for word in KEPT.findall(entry.english) if entry.translated else ():
+                if word not in entry.translated:
+                    yield Finding(path, entry.line, f"{word} has to stand in {quoted(entry.translated)}")
             if entry.english and entry.english not in texts:
                 yield Finding(
                     path,

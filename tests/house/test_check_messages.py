@@ -46,6 +46,16 @@ def test_a_catalogue_lacks_nothing_and_has_nothing_in_vain(files: list[Path]):
     assert "{} of {}" in said[0] and 'raw \\"text\\"' in said[1] and "nothing says" in said[2]
 
 
+def test_commands_options_and_variables_are_not_translated(files: list[Path]):
+    Path("src/a.cc").write_text('words.say("RANK_ID of `sinfo -s`, or --nodes");')
+    catalogue = Path("po/fr.po")
+    catalogue.write_text('msgid "RANK_ID of `sinfo -s`, or --nodes"\nmsgstr "RANG de `sinfo -s`, ou --noeuds"\n')
+    said = [finding.text for finding in check_messages.check(files)]
+    assert [text.split()[0] for text in said] == ["RANK_ID", "--nodes"]
+    catalogue.write_text('msgid "RANK_ID of `sinfo -s`, or --nodes"\nmsgstr "RANK_ID de `sinfo -s`, ou --nodes"\n')
+    assert list(check_messages.check(files)) == []
+
+
 def test_an_update_keeps_what_is_translated_and_the_notes_of_translators(files: list[Path]):
     catalogue = Path("po/fr.po")
     catalogue.write_text(
