@@ -141,6 +141,7 @@ void Scan::take(std::string_view block) {
   const auto count = [&](std::size_t from, std::size_t to, char what) {
     return static_cast<std::uint64_t>(std::count(block.data() + from, block.data() + to, what));
   };
+  const bool is_drawn = block.find('\r') != std::string_view::npos;  // few are, and counting takes time
   std::size_t at = 0;
   for (auto hit = ends_.begin(); at < block.size();) {
     std::size_t begin = at;
@@ -149,7 +150,7 @@ void Scan::take(std::string_view block) {
       if (hit == ends_.end()) break;
       begin = std::max(block.rfind('\n', *hit - 1) + 1, at);  // npos + 1 is 0
       line_ += count(at, begin, '\n');
-      drawn_ += count(at, begin, '\r');
+      if (is_drawn) drawn_ += count(at, begin, '\r');
     }
     const std::size_t end = block.find('\n', begin);
     take_line(block.substr(begin, end == std::string_view::npos ? end : end - begin));
@@ -160,7 +161,7 @@ void Scan::take(std::string_view block) {
     }
   }
   line_ += count(at, block.size(), '\n');
-  drawn_ += count(at, block.size(), '\r');
+  if (is_drawn) drawn_ += count(at, block.size(), '\r');
   remember_end(block);
 }
 
