@@ -1,9 +1,11 @@
 """MosaicML's shards (MDS) and LitData's chunks, as those two wrote them (golden/make_streams.py), become datasets."""
 
+import gzip
 import io
 import json
 import shutil
 import struct
+import subprocess
 from pathlib import Path
 
 import numpy
@@ -280,3 +282,26 @@ def test_a_shard_whose_number_of_samples_looks_like_gzip_is_none(stoker):
     folder = write_mds(stoker.folder / "many", [f"{i}".encode() for i in range(count)])
     done = stoker("data", "convert", folder, "out", "--format", "tfrecord", "--json", code=0)
     assert json.loads(done.out)["samples"] == count
+
+
+def test_more_shards_than_files_may_be_open(stoker):
+    folder = stoker.folder / "many"
+    folder.mkdir()
+    shards = []
+    for i in range(700):
+        name = f"shard.{i:05}.mds"
+        one = write_mds(stoker.folder / "one", [b"%d" % i])
+        packed = gzip.compress((one / "shard.00000.mds").read_bytes())
+        (folder / f"{name}.gz").write_bytes(packed)
+        shutil.rmtree(one)
+        shards.append({
+            "version": 2, "format": "mds", "samples": 1, "compression": "gz", "column_names": ["x"], "column_encodings": ["bytes"],
+            "column_sizes": [None], "raw_data": {"basename": name, "bytes": 0, "hashes": {}},
+            "zip_data": {"basename": f"{name}.gz", "bytes": len(packed), "hashes": {}},
+        })  # fmt: skip
+    (folder / "index.json").write_text(json.dumps({"version": 2, "shards": shards}))
+    limited = subprocess.run(
+        ["bash", "-c", 'ulimit -Sn 256; exec "$0" "$@"', stoker.path, "data", "convert", "many", "out", "--format", "tfrecord", "--json"],
+        cwd=stoker.folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert limited.returncode == 0 and json.loads(limited.stdout)["samples"] == 700, limited.stderr

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <limits>
 #include <map>
+#include <sys/resource.h>
 #include <unordered_set>
 
 #include "base/encode.h"
@@ -189,8 +190,19 @@ std::int64_t modified_ns(const Path& path) {
   return std::filesystem::last_write_time(path, ignored).time_since_epoch().count();
 }
 
+// What is unpacked stays open until it is packed: two files of a shard at most. The soft limit of many
+// systems, 1024, is for programs that use select().
+void allow_open_files(std::size_t shards) {
+  constexpr std::size_t kOthers = 256;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= 2 * shards + kOthers) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 2 * shards + kOthers);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOptions& options,
                 Progress& progress) {
+  allow_open_files(shards.size());
   std::atomic<std::size_t> next{0};
   std::atomic<std::uint64_t> done{0};
   const auto work = [&] {
