@@ -226,6 +226,8 @@ def test_json_is_one_value_also_on_error(stoker, photos):
         "left_out": {},
         "not_carried": {},
         "shards_done_before": 0,
+        "source_version": None,
+        "compression": None,
     }
     done = stoker("data", "pack", "none", "out2", "--json", code=1)
     assert json.loads(done.out) == {

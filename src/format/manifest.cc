@@ -198,7 +198,7 @@ Json statistics_json(const ImageStatistics& images) {
 std::string to_json(const Manifest& manifest) {
   Json splits = Json::array();
   for (const SplitInfo& split : manifest.splits) splits.push_back(split_json(split));
-  const Json document = {
+  Json document = {
       {"format", kFormat},
       {"format_version", kFormatVersion},
       {"incompatible_features",
@@ -209,6 +209,10 @@ std::string to_json(const Manifest& manifest) {
       {"index",
        {{"file", kIndexFile}, {"bytes", manifest.index_bytes}, {"sha256", hex(manifest.index_hash)}}},
       {"statistics", {{"images", statistics_json(manifest.images)}, {"left_out", manifest.left_out}}}};
+  if (const std::optional<SourceVersion>& source = manifest.source) {
+    document["source"] = {
+        {"dvc", source->file}, {"md5", source->md5}, {"bytes", source->bytes}, {"files", source->files}};
+  }
   return document.dump(1) + "\n";
 }
 
@@ -466,6 +470,12 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view subject)
   if (!fields.status().ok()) return fields.status();
   for (const auto& [reason, count] : left_out.items()) {
     manifest.left_out[reason] = fields.number(left_out, "statistics.left_out", reason);
+  }
+  if (const auto source = json.find("source"); source != json.end()) {
+    manifest.source = {.file = fields.text(*source, "source", "dvc"),
+                       .md5 = fields.text(*source, "source", "md5"),
+                       .bytes = fields.number(*source, "source", "bytes"),
+                       .files = fields.number(*source, "source", "files")};
   }
   check_whole(fields, manifest);
   if (!fields.status().ok()) return fields.status();

@@ -127,6 +127,16 @@ struct ImageStatistics {
   bool operator==(const ImageStatistics&) const = default;
 };
 
+/// What version of its data a dataset was packed from, as a .dvc file beside them said.
+struct SourceVersion {
+  std::string file;         ///< "images.dvc"
+  std::string md5;          ///< in hexadecimal digits; of a folder with ".dir" behind it
+  std::uint64_t bytes = 0;  ///< in all; 0 where it did not say
+  std::uint64_t files = 0;  ///< of a folder
+
+  bool operator==(const SourceVersion&) const = default;
+};
+
 struct Manifest {
   std::string version;  ///< 64 hexadecimal digits; see dataset_version()
   Schema schema;
@@ -136,6 +146,7 @@ struct Manifest {
   // Outside the version:
   ImageStatistics images;
   std::map<std::string, std::uint64_t> left_out;  ///< reason → files
+  std::optional<SourceVersion> source;
 
   /// The first eight digits: how people name it.
   std::string short_version() const { return version.substr(0, 8); }

@@ -1,6 +1,7 @@
 // `stoker data info DATASET`: docs/commands/data-info.md
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/dvc_report.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "format/manifest.h"
@@ -38,7 +39,18 @@ std::string images_text(const formats::ImageStatistics& images) {
   return text;
 }
 
-void print(const Path& dataset, const formats::Manifest& manifest, Output& out) {
+// Nothing where no .dvc file is beside it.
+std::string dvc_text(const Result<DvcState>& dvc) {
+  if (!dvc.ok()) return std::string(dvc.status().message());
+  if (!dvc->version) return {};
+  const std::string text = version_text(*dvc->version);
+  if (!dvc->compared.ignored_by.empty())
+    return format("{}: not compared ({})", text, dvc->compared.ignored_by);
+  return dvc->compared.difference.empty() ? text + ": number and size of files as it says"
+                                          : format("{}: differs: {}", text, dvc->compared.difference);
+}
+
+void print(const Path& dataset, const formats::Manifest& manifest, const Result<DvcState>& dvc, Output& out) {
   out.line("{}: {} samples, {} shards, {}, version {}", printable(dataset.string()),
            grouped(manifest.samples()), grouped(manifest.shard_count()), rounded({manifest.bytes()}),
            manifest.version);
@@ -58,9 +70,11 @@ void print(const Path& dataset, const formats::Manifest& manifest, Output& out) 
     out.line("classes  {}", schema.has_labels ? "numbers without names" : "none");
   }
   if (manifest.images.images > 0) out.line("images   {}", images_text(manifest.images));
+  if (manifest.source) out.line("source   {}", version_text(*manifest.source));
+  if (const std::string text = dvc_text(dvc); !text.empty()) out.line("dvc      {}", text);
 }
 
-std::string to_json(const Path& dataset, const formats::Manifest& manifest) {
+std::string to_json(const Path& dataset, const formats::Manifest& manifest, const Result<DvcState>& dvc) {
   ordered_json splits = ordered_json::array();
   for (const formats::SplitInfo& split : manifest.splits) {
     splits.push_back({{"name", split.name},
@@ -93,7 +107,9 @@ std::string to_json(const Path& dataset, const formats::Manifest& manifest) {
                                {"width_max", images.width_max},
                                {"height_min", images.height_min},
                                {"height_max", images.height_max}}},
-                             {"left_out", manifest.left_out}};
+                             {"left_out", manifest.left_out},
+                             {"source_version", version_json(manifest.source)},
+                             {"dvc", dvc.ok() ? to_json(*dvc) : ordered_json(dvc.status().message())}};
   return dump(json);
 }
 
@@ -108,8 +124,10 @@ int data_info(std::span<const std::string> words, Output& out) {
 
   const Result<formats::Manifest> manifest = formats::read_manifest(dataset);
   if (!manifest.ok()) return out.fail(manifest.error());
-  print(dataset, *manifest, out);
-  out.json(to_json(dataset, *manifest));
+  NoProgress quiet;
+  const Result<DvcState> dvc = dvc_state(dataset, data::DvcDepth::sizes, 1, quiet);
+  print(dataset, *manifest, dvc, out);
+  out.json(to_json(dataset, *manifest, dvc));
   return exit_code::kOk;
 }
 

@@ -27,6 +27,7 @@ struct Options {
   std::string jpeg = "keep";
   std::string format = "tar";
   std::string hash = "sha256";
+  std::string dvc = "sizes";
   std::string most_left_out = "1%";
   std::string split;
   std::string readers;
@@ -124,6 +125,8 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   constexpr std::array<std::string_view, 2> kHashes = {"sha256", "crc32c"};
   OK_OR_RETURN(hash, choice(kCommand, "--hash", o.hash, kHashes));
   OK_OR_RETURN(shard_format, choice(kCommand, "--format", o.format, kFormats));
+  constexpr std::array<std::string_view, 3> kDvc = {"sizes", "full", "off"};
+  OK_OR_RETURN(dvc, choice(kCommand, "--dvc", o.dvc, kDvc));
   OK_OR_RETURN(most, most_left_out(o.most_left_out));
   OK_OR_RETURN(wanted, parse_readers(kCommand, o.readers));
   OK_OR_RETURN(part, part_of(o.part));
@@ -141,6 +144,7 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
       .hash = static_cast<formats::BlockHash>(hash),
       .shrink = shrink,
       .format = static_cast<data::ShardFormat>(shard_format),
+      .dvc = static_cast<data::DvcUse>(dvc),
       .sizing = {.readers = wanted, .is_text = source.layout == data::SourceLayout::files},
       .is_strict = o.is_strict,
       .most_left_out_percent = most,
@@ -175,6 +179,9 @@ void declare(Arguments& arguments, Options& o) {
                    "tar; tfrecord, parquet, hdf5, zarr: less overhead, for tiny files; auto: by their sizes");
   arguments.option("--hash", &o.hash, "KIND",
                    "of shards' blocks: sha256; crc32c: faster, and tells damage but no forgery");
+  arguments.option(
+      "--dvc", &o.dvc, "KIND",
+      "how SOURCE is compared with SOURCE.dvc: sizes (number and size of files); full: MD5 too; off");
   arguments.option("--layout", &o.layout, "KIND",
                    "images: one per sample, with the files of its basename; files: any files, by basename");
   arguments.option("--check", &o.check, "KIND", "scan: each image's structure; decode: every pixel too");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/data/dvc_report.h"
+
 namespace stoker::cli {
 namespace {
 
@@ -14,7 +16,38 @@ std::string shards_text(const data::SplitSizing& sizing) {
                 rounded({sizing.bytes / sizing.shards}), sizing.reason);
 }
 
+void print_compression(const data::CompressionAdvice& advice, Output& out) {
+  out.line("  compression tried on {} of the files, in blocks of 1 MiB, on one core:",
+           rounded({advice.sampled_bytes}));
+  std::vector<std::vector<std::string>> rows;
+  for (const data::CompressionTrial& trial : advice.trials)
+    rows.push_back({trial.name, format("{:.2f}", trial.ratio), format("{:.0f}", trial.write_mb_s),
+                    format("{:.0f}", trial.read_mb_s)});
+  out.table({"COMPRESSION", "RATIO", "WRITE MB/S", "READ MB/S"}, rows);
+  out.line("  compression {}: {}", advice.verdict, advice.why);
+}
+
+nlohmann::ordered_json compression_json(const std::optional<data::CompressionAdvice>& advice) {
+  if (!advice) return nullptr;
+  nlohmann::ordered_json trials = nlohmann::ordered_json::array();
+  for (const data::CompressionTrial& trial : advice->trials)
+    trials.push_back({{"name", trial.name},
+                      {"ratio", trial.ratio},
+                      {"write_mb_s", trial.write_mb_s},
+                      {"read_mb_s", trial.read_mb_s}});
+  nlohmann::ordered_json kinds = nlohmann::ordered_json::array();
+  for (const data::CompressionKind& kind : advice->kinds)
+    kinds.push_back({{"extension", kind.extension}, {"share", kind.share}, {"ratio", kind.ratio}});
+  return {{"verdict", advice->verdict},
+          {"why", advice->why},
+          {"sampled_bytes", advice->sampled_bytes},
+          {"trials", trials},
+          {"kinds", kinds}};
+}
+
 void print_notes(const data::PackPlan& plan, Output& out) {
+  if (plan.compression) print_compression(*plan.compression, out);
+  if (plan.version) out.line("  version {}", version_text(*plan.version));
   if (!plan.why_container.empty()) out.line("  {}", plan.why_container);
   for (const auto& [name, samples] : plan.source.not_carried)
     out.line("  not carried: {} ({})", name, plural(samples, "sample", "samples"));
@@ -94,7 +127,9 @@ nlohmann::ordered_json describe(const data::PackPlan& plan, const data::PackSumm
           {"files_left_out", summary.left_out},
           {"left_out", manifest.left_out},
           {"shards_done_before", summary.shards_kept},
-          {"not_carried", plan.source.not_carried}};
+          {"not_carried", plan.source.not_carried},
+          {"source_version", version_json(manifest.source)},
+          {"compression", compression_json(plan.compression)}};
 }
 
 }  // namespace stoker::cli

@@ -13,11 +13,17 @@ void ShardOptions::declare(Arguments& arguments) {
   arguments.option("--shard-size", &shard_size_, "SIZE", "about how large a shard becomes");
   arguments.option("--labels", &labels_, "KIND",
                    "index: only there; cls, json: also as members of tar, for readers that know no index");
+  arguments.option(
+      "--compression", &compression_, "KIND",
+      "none: shards hold files as they are; auto: the same, and what compressing would save and cost");
 }
 
 Status ShardOptions::apply(std::string_view command, data::PackOptions& options) const {
   constexpr std::array<std::string_view, 3> kLabels = {"index", "cls", "json"};
   OK_OR_RETURN(labels, choice(command, "--labels", labels_, kLabels));
+  constexpr std::array<std::string_view, 2> kCompression = {"none", "auto"};
+  OK_OR_RETURN(compression, choice(command, "--compression", compression_, kCompression));
+  options.tries_compression = compression == 1;
   RETURN_IF_ERROR(in_range(command, "--shards", shards_, 999'999));
   if (shards_ && shard_size_) return invalid("{}: --shards and --shard-size: give one of them", command);
   if (shard_size_ && shard_size_->value == 0)
@@ -38,6 +44,10 @@ Result<data::PackPlan> announced_plan(const Result<data::PackOptions>& options, 
                                       Progress& progress, Output& out) {
   if (!options.ok()) return options.error();
   OK_OR_RETURN(plan, data::plan_pack(*options, progress));
+  if (options->tries_compression) {
+    OK_OR_RETURN(advice, data::advise_compression(plan.source, progress));
+    plan.compression = std::move(advice);
+  }
   print_plan(plan, doing, out);
   return std::move(plan);
 }

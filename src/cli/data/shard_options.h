@@ -1,4 +1,5 @@
-// What `stoker data pack` and `data convert` share: the options --shards, --shard-size and --labels, and the
+// What `stoker data pack` and `data convert` share: the options --shards, --shard-size, --labels and
+// --compression, and the
 // plan that is printed before anything is written.
 #pragma once
 
@@ -26,6 +27,7 @@ class ShardOptions {
   std::optional<std::int64_t> shards_;
   std::optional<ByteCount> shard_size_;
   std::string labels_ = "index";
+  std::string compression_ = "none";
 };
 
 /// Nothing, or Invalid "<command>: <option>: 0 is not between 1 and <most>".

@@ -5,6 +5,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/dvc_report.h"
 #include "cli/data/threads.h"
 #include "cli/json.h"
 #include "cli/output.h"
@@ -28,7 +29,22 @@ void print(const Path& dataset, const data::VerifyReport& report, bool is_full, 
   if (report.damages > rows.size()) out.line("... and {} more", grouped(report.damages - rows.size()));
 }
 
-std::string to_json(const Path& dataset, const data::VerifyReport& report, bool is_full) {
+void print(const Path& dataset, const DvcState& dvc, bool is_full, Output& out) {
+  if (!dvc.version) return;
+  const std::string text = version_text(*dvc.version);
+  if (!dvc.compared.ignored_by.empty()) {
+    out.line("  {}: not compared: {} leaves files out, only dvc can tell which", text,
+             dvc.compared.ignored_by);
+  } else if (dvc.compared.difference.empty()) {
+    out.line("  {}: {} as it says", text, is_full ? "every byte" : "number and size of files");
+  } else {
+    out.note("{}: {}\n  try: {}", printable(dataset.string()), dvc.compared.difference,
+             data::dvc_cure(dataset));
+  }
+}
+
+std::string to_json(const Path& dataset, const data::VerifyReport& report, const DvcState& dvc,
+                    bool is_full) {
   nlohmann::ordered_json damaged = nlohmann::ordered_json::array();
   for (const data::Damage& damage : report.damaged) {
     damaged.push_back({{"shard", damage.shard},
@@ -42,7 +58,8 @@ std::string to_json(const Path& dataset, const data::VerifyReport& report, bool 
                                        {"samples", report.manifest.samples()},
                                        {"shards", report.manifest.shard_count()},
                                        {"damages", report.damages},
-                                       {"damaged", damaged}};
+                                       {"damaged", damaged},
+                                       {"dvc", to_json(dvc)}};
   return dump(json);
 }
 
@@ -65,11 +82,15 @@ int data_verify(std::span<const std::string> words, Output& out) {
   auto progress = out.progress("");
   const auto depth = is_full ? data::VerifyDepth::bytes : data::VerifyDepth::index;
   const Result<data::VerifyReport> report = data::verify_dataset(dataset, depth, *thread_count, *progress);
-  progress.reset();
   if (!report.ok()) return out.fail(report.error());
+  const auto dvc_depth = is_full ? data::DvcDepth::bytes : data::DvcDepth::sizes;
+  const Result<DvcState> dvc = dvc_state(dataset, dvc_depth, *thread_count, *progress);
+  progress.reset();
+  if (!dvc.ok()) return out.fail(dvc.error());
   print(dataset, *report, is_full, out);
-  out.json(to_json(dataset, *report, is_full));
-  if (report->damages == 0) return exit_code::kOk;
+  print(dataset, *dvc, is_full, out);
+  out.json(to_json(dataset, *report, *dvc, is_full));
+  if (report->damages == 0) return dvc->compared.difference.empty() ? exit_code::kOk : exit_code::kFailed;
   out.note("{}: {} damaged (version {})", printable(dataset), grouped(report->damages),
            report->manifest.short_version());
   return exit_code::kFailed;

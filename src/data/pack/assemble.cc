@@ -135,6 +135,7 @@ Result<formats::Manifest> judge(const Outline& outline, const std::vector<LeftOu
   OK_OR_RETURN(manifest, describe(outline, facts));
   RETURN_IF_ERROR(check_classes(outline, manifest));
   manifest.left_out = std::move(counts);
+  manifest.source = outline.version;
   return manifest;
 }
 

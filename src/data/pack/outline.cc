@@ -29,6 +29,9 @@ Outline outline_of(const Json& json) {
   o.shard_bytes = json.at("shard_bytes");
   o.parts = json.at("parts");
   for (const Json& file : json.at("left_out")) o.left_out.push_back({file.at(0), file.at(1), file.at(2)});
+  if (const auto version = json.find("version"); version != json.end())
+    o.version = {
+        .file = version->at(0), .md5 = version->at(1), .bytes = version->at(2), .files = version->at(3)};
   for (const Json& shard : json.at("shards")) o.shards.push_back({shard.at(0), shard.at(1)});
   return o;
 }
@@ -43,6 +46,7 @@ std::string Outline::encode() const {
       {"files", files},           {"shard_bytes", shard_bytes}, {"parts", parts}};
   json["left_out"] = Json::array();
   for (const LeftOut& file : left_out) json["left_out"].push_back({file.path, file.reason, file.detail});
+  if (version) json["version"] = {version->file, version->md5, version->bytes, version->files};
   json["shards"] = Json::array();
   for (const ShardOutline& shard : shards) json["shards"].push_back({shard.file, shard.split});
   const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

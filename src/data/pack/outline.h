@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,7 @@ struct Outline {
   std::uint64_t shard_bytes = 0;  ///< what the shards will take, about
   std::uint32_t parts = 1;        ///< how many processes share the work, as the last of them said
   std::vector<LeftOut> left_out;  ///< when the source was listed
+  std::optional<formats::SourceVersion> version;  ///< of the source
   std::vector<ShardOutline> shards;
 
   /// JSON with a checksum, and back. Corrupt for a damaged one.

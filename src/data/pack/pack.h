@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "data/pack/compression.h"
 #include "data/pack/outline.h"
 #include "data/pack/shard/container.h"
 #include "data/pack/shard/shrink.h"
@@ -44,6 +45,13 @@ enum class JpegMode {
   restart,   ///< all get restart markers, so that a part can be decoded by itself; pixels unchanged
 };
 
+/// How a source is compared with a .dvc file beside it, before anything is packed.
+enum class DvcUse {
+  sizes,  ///< number and size of its files
+  full,   ///< their MD5 too: reads everything once more
+  off,    ///< not at all, and the manifest does not name it
+};
+
 /// What kind of file shards are.
 enum class ShardFormat {
   automatic,  ///< tar, or tfrecord where tar's headers and padding would add over a quarter
@@ -70,6 +78,8 @@ struct PackOptions {
   formats::BlockHash hash = formats::BlockHash::sha256;
   Shrinking shrink;  ///< lossy; `jpeg` then applies to what comes out
   ShardFormat format = ShardFormat::tar;
+  DvcUse dvc = DvcUse::sizes;
+  bool tries_compression = false;  ///< for who asks what it would save; shards stay as they are
   ShardSizing sizing;
   bool is_strict = false;            ///< any file left out is an error
   double most_left_out_percent = 1;  ///< more is an error
@@ -81,6 +91,8 @@ struct PackOptions {
 struct PackPlan {
   PackOptions options;
   Source source;
+  std::optional<formats::SourceVersion> version;  ///< of the source, as a .dvc file says
+  std::optional<CompressionAdvice> compression;   ///< where it was tried
   ContainerKind container = ContainerKind::tar;
   std::string why_container;      ///< "as tar: ..."; empty where nobody asked and it costs little
   formats::ParquetShape columns;  ///< of shards that are parquet, hdf5 or zarr

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "data/pack/choose.h"
+#include "data/pack/dvc.h"
 #include "data/pack/pack.h"
 #include "data/pack/source/tree.h"
 #include "data/pack/workspace.h"
@@ -134,10 +135,33 @@ Outline outline_of(const PackPlan& plan) {
   outline.files = plan.source.files;
   outline.parts = plan.options.part.value_or(PackPart{}).of;
   outline.left_out = plan.source.left_out;
+  outline.version = plan.version;
   for (const SplitSizing& sizing : plan.sizing) outline.shard_bytes += sizing.bytes;
   for (const ShardSpec& shard : plan.shards) outline.shards.push_back({shard.file, shard.split});
   outline.fingerprint = fingerprint_of(plan);
   return outline;
+}
+
+// Of the source, if a .dvc file says it; of a dataset else that of what it was packed from.
+Result<std::optional<formats::SourceVersion>> version_of(const PackOptions& options, Progress& progress) {
+  using Version = std::optional<formats::SourceVersion>;
+  const std::string& where = options.source.where;
+  if (options.dvc == DvcUse::off || where == "-") return Version();
+  OK_OR_RETURN(dvc, dvc_beside(where));
+  if (!dvc) {
+    const bool is_dataset = path_exists(Path(where) / formats::kManifestFile);
+    const Result<formats::Manifest> manifest =
+        is_dataset ? formats::read_manifest(where) : Result<formats::Manifest>(formats::Manifest());
+    return manifest.ok() ? manifest->source : Version();
+  }
+  const DvcDepth depth = options.dvc == DvcUse::full ? DvcDepth::bytes : DvcDepth::sizes;
+  OK_OR_RETURN(compared, compare_with_dvc(where, *dvc, depth, options.threads, progress));
+  if (!compared.difference.empty())
+    return invalid("{}: {} (--dvc)", printable(where), compared.difference).cure("{}", dvc_cure(where));
+  if (options.dvc == DvcUse::sizes || compared.ignored_by.empty()) return Version(dvc->version);
+  return invalid("{}: cannot be compared: {} leaves files out, only dvc can tell which (--dvc full)",
+                 printable(where), compared.ignored_by)
+      .cure("dvc status {}", shell_quote(dvc->version.file));
 }
 
 }  // namespace
@@ -150,6 +174,8 @@ Result<PackPlan> plan_pack(const PackOptions& options, Progress& progress) {
   if (listing.scratch.empty()) listing.scratch = scratch_beside(options.out);
   OK_OR_RETURN(source, list_source(listing, progress));
   plan.source = std::move(source);
+  OK_OR_RETURN(version, version_of(options, progress));
+  plan.version = std::move(version);
   const std::string name = printable(options.source.where);
   if (options.order == SampleOrder::stratified && plan.source.classes.empty() &&
       !plan.source.has_number_labels) {

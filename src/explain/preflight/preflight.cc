@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "data/pack/dvc.h"
 #include "explain/preflight/notes.h"
 #include "format/manifest.h"
 
@@ -72,6 +73,7 @@ class Checker {
       return std::nullopt;
     }
     versions_[name] = manifest->version;
+    check_dvc(key, source.source);
     std::uint64_t samples = manifest->samples();
     // A command of the user's own gets the folder; only the trainer has to choose a split.
     if (source.split || is_for_trainer) {
@@ -91,6 +93,19 @@ class Checker {
                                    printable(source.source.string()), manifest->short_version(), split,
                                    grouped(samples), rounded(ByteCount{manifest->bytes()})));
     return std::optional<Manifest>(std::move(*manifest));
+  }
+
+  // Number and size of its files: `stoker data verify --full` compares their MD5.
+  void check_dvc(const std::string& key, const Path& dataset) {
+    const auto dvc = data::dvc_beside(dataset);
+    if (!dvc) return notes_.found("dvc", key, dvc.error());
+    if (!*dvc) return;
+    NoProgress quiet;
+    const auto compared = data::compare_with_dvc(dataset, **dvc, data::DvcDepth::sizes, 1, quiet);
+    if (!compared) return notes_.found("dvc", key, compared.error());
+    if (!compared->difference.empty())
+      notes_.found("other-version", Level::job, key,
+                   notes_.say("is of another version: {}", compared->difference), data::dvc_cure(dataset));
   }
 
   void check_training(const Manifest& manifest) {

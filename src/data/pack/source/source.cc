@@ -74,7 +74,11 @@ Result<Source> list_any(const SourceOptions& options, Progress& progress) {
     return list_by_folders(std::move(tree), options, progress);
   }
   const std::string name = printable(options.where);
-  if (!path_exists(options.where)) return not_found("{}: no such folder, archive or list", name);
+  if (!path_exists(options.where)) {
+    Status missing = not_found("{}: no such folder, archive or list", name);
+    const std::string dvc = options.where + ".dvc";
+    return path_exists(dvc) ? std::move(missing).cure("dvc pull {}", shell_quote(dvc)) : missing;
+  }
   OK_OR_RETURN(has_shards, is_source_of_shards(options));
   if (has_shards) {
     SourceOptions with_scratch = options;

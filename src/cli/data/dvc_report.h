@@ -1,0 +1,31 @@
+// What commands print of .dvc files: of what a dataset was packed from, and beside the dataset itself.
+// Thread-safe: no state.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/progress.h"
+#include "data/pack/dvc.h"
+#include "format/manifest.h"
+
+namespace stoker::cli {
+
+/// "images.dvc, MD5 23ec60fe, 4 files of 10 B".
+std::string version_text(const formats::SourceVersion& version);
+/// `dvc`, `md5`, `bytes`, `files`; null for none.
+nlohmann::ordered_json version_json(const std::optional<formats::SourceVersion>& version);
+
+/// The .dvc file beside a dataset, and how the dataset differs from it.
+struct DvcState {
+  std::optional<formats::SourceVersion> version;  ///< none: there is no such file
+  data::DvcComparison compared;
+};
+Result<DvcState> dvc_state(const Path& dataset, data::DvcDepth depth, int threads, Progress& progress);
+/// What version_json() has, `is_compared`, and `difference`: text or null.
+nlohmann::ordered_json to_json(const DvcState& state);
+
+}  // namespace stoker::cli

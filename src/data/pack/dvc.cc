@@ -1,0 +1,287 @@
+#include "data/pack/dvc.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/encode.h"
+#include "base/hashes/file_hash.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "config/yaml.h"
+
+namespace stoker::data {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kDir = ".dir";
+
+// "images" of "data/images/".
+Path without_slash(const Path& data) {
+  const Path plain = data.lexically_normal();
+  return plain.has_filename() ? plain : plain.parent_path();
+}
+
+bool is_md5(std::string_view text, bool is_folder) {
+  constexpr std::size_t kDigits = 32;
+  const std::string_view digits = text.substr(0, kDigits);
+  return digits.size() == kDigits && digits.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+         text.substr(kDigits) == (is_folder ? kDir : "");
+}
+
+std::string text_of(const config::Node& map, std::string_view key) {
+  const config::Node* found = map.find(key);
+  return found && found->kind == config::Node::Kind::scalar ? found->text : std::string();
+}
+
+// One file of a folder.
+struct Entry {
+  std::string path;  // from the folder
+  std::uint64_t bytes = 0;
+  std::string md5;
+};
+
+// All files below, as DVC sorts them.
+Result<std::vector<Entry>> files_below(const Path& folder, const Progress& progress) {
+  std::vector<Entry> found;
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator at(folder, error);
+  for (const std::filesystem::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
+    if (progress.stop_requested()) return cancelled("{}: stopped while it was listed", folder);
+    if (at->is_directory(error) || error) continue;
+    const std::uint64_t bytes = at->file_size(error);
+    if (!error) found.push_back({.path = at->path().lexically_relative(folder).string(), .bytes = bytes});
+  }
+  if (error) return posix_error(printable(folder.string()), error.value());
+  std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) { return a.path < b.path; });
+  return found;
+}
+
+// The .dvcignore with patterns that may speak of the folder, or nothing.
+std::string ignored_by(const Path& data) {
+  std::error_code ignored;
+  Path folder = std::filesystem::absolute(data, ignored);
+  for (;;) {
+    const Result<std::string> text = read_file(folder / ".dvcignore");
+    if (text.ok()) {
+      for (const std::string_view line : split(*text, '\n')) {
+        if (trim(line).empty() || trim(line).starts_with('#')) continue;
+        return printable((folder / ".dvcignore").string());
+      }
+    }
+    if (folder_exists(folder / ".dvc") || !folder.has_relative_path()) return {};
+    folder = folder.parent_path();
+  }
+}
+
+// As DVC before 3 judged by the first 512 bytes.
+bool is_text(std::span<const std::byte> beginning) {
+  constexpr std::size_t kLook = 512;
+  const auto look = beginning.first(std::min(kLook, beginning.size()));
+  std::size_t others = 0;
+  for (const std::byte byte : look) {
+    const auto c = static_cast<unsigned char>(byte);
+    if (c == 0) return false;
+    const bool is_plain =
+        (c >= 32 && c < 127) || c == '\n' || c == '\r' || c == '\t' || c == '\f' || c == '\b';
+    others += is_plain ? 0 : 1;
+  }
+  return look.empty() || 10 * others <= 3 * look.size();
+}
+
+// The MD5 of a file as DVC before 3 computed it: piece by piece, "\r\n" in text as "\n".
+Result<std::string> old_md5(const Path& path, const Progress& progress) {
+  constexpr std::uint64_t kPiece = 1u << 20;
+  std::optional<FileHash> hash = FileHash::make("md5");
+  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(size, file.size());
+  bool has_lines = true;
+  std::vector<std::byte> buffer(std::min(kPiece, size));
+  for (std::uint64_t at = 0; at < size; at += kPiece) {
+    if (progress.stop_requested()) return cancelled("{}: interrupted while it was read", path);
+    auto piece = std::span(buffer).first(std::min(kPiece, size - at));
+    RETURN_IF_ERROR(file.read_at(at, piece));
+    if (at == 0) has_lines = is_text(piece);
+    if (has_lines) {
+      std::size_t kept = 0;
+      for (std::size_t i = 0; i < piece.size(); ++i) {
+        const bool is_end =
+            piece[i] == std::byte{'\r'} && i + 1 < piece.size() && piece[i + 1] == std::byte{'\n'};
+        if (!is_end) piece[kept++] = piece[i];
+      }
+      piece = piece.first(kept);
+    }
+    hash->update(piece);
+  }
+  return hash->finish();
+}
+
+Result<std::string> md5_of(const Path& path, const DvcFile& dvc, const Progress& progress) {
+  return dvc.has_old_hashes ? old_md5(path, progress) : hash_file(path, "md5", progress);
+}
+
+Status hash_all(const Path& folder, const DvcFile& dvc, int threads, std::vector<Entry>& files,
+                Progress& progress) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::uint64_t> done{0};
+  std::vector<Status> failed(static_cast<std::size_t>(std::max(1, threads)));
+  const auto work = [&](Status& status) {
+    for (std::size_t i = next++; i < files.size() && status.ok(); i = next++) {
+      Result<std::string> md5 = md5_of(folder / files[i].path, dvc, progress);
+      if (!md5.ok()) status = md5.status();
+      if (md5.ok()) files[i].md5 = std::move(*md5);
+      const std::uint64_t now = done += files[i].bytes;
+      progress.report({.done = now >> 20, .total = dvc.version.bytes >> 20, .unit = "MiB", .bytes = {now}});
+    }
+  };
+  {
+    std::vector<Thread> helpers;
+    for (std::size_t t = 1; t < failed.size(); ++t)
+      helpers.emplace_back([&work, &failed, t](const StopToken&) { work(failed[t]); });
+    work(failed[0]);
+  }
+  for (const Status& status : failed) RETURN_IF_ERROR(status);
+  return {};
+}
+
+// The list by which DVC names a folder.
+std::string listing_of(const std::vector<Entry>& files) {
+  std::string text;
+  for (const Entry& file : files) {
+    const Json path = file.path;
+    text += format("{}{{\"md5\": \"{}\", \"relpath\": {}}}", text.empty() ? "" : ", ", file.md5,
+                   path.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
+  }
+  return "[" + text + "]";
+}
+
+// The list as DVC's cache has it, if it is there: path → MD5.
+std::map<std::string, std::string> cached_listing(const Path& data, const std::string& md5) {
+  std::map<std::string, std::string> listed;
+  std::error_code ignored;
+  Path root = std::filesystem::absolute(data, ignored);
+  while (!folder_exists(root / ".dvc") && root.has_relative_path()) root = root.parent_path();
+  for (const std::string_view cache : {".dvc/cache/files/md5", ".dvc/cache"}) {
+    const Result<std::string> text = read_file(root / cache / md5.substr(0, 2) / md5.substr(2), 1_GiB);
+    if (!text.ok()) continue;
+    const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_array()) continue;
+    for (const Json& entry : json) {
+      if (!entry.is_object() || !entry.contains("relpath") || !entry.contains("md5")) continue;
+      if (entry["relpath"].is_string() && entry["md5"].is_string())
+        listed.emplace(entry["relpath"].get<std::string>(), entry["md5"].get<std::string>());
+    }
+    return listed;
+  }
+  return listed;
+}
+
+// "cat/1.jpg and 2 more"; empty where the cache does not tell.
+std::string which_differ(const std::vector<Entry>& files, std::map<std::string, std::string> listed) {
+  if (listed.empty()) return {};
+  std::vector<std::string> names;
+  for (const Entry& file : files) {
+    const auto found = listed.find(file.path);
+    if (found == listed.end() || found->second != file.md5) names.push_back(file.path);
+    if (found != listed.end()) listed.erase(found);
+  }
+  for (const auto& [path, md5] : listed) names.push_back(path);
+  if (names.empty()) return {};
+  const std::string first = printable(*std::min_element(names.begin(), names.end()));
+  return names.size() == 1 ? ": " + first : format(": {} and {} more", first, grouped(names.size() - 1));
+}
+
+std::string short_md5(const std::string& md5) { return md5.substr(0, 8); }
+
+Result<std::string> folder_difference(const Path& data, const DvcFile& dvc, DvcDepth depth, int threads,
+                                      Progress& progress) {
+  OK_OR_RETURN(files, files_below(data, progress));
+  const formats::SourceVersion& said = dvc.version;
+  std::uint64_t bytes = 0;
+  for (const Entry& file : files) bytes += file.bytes;
+  const bool has_counts = said.files > 0 || said.bytes > 0;
+  if (has_counts && (files.size() != said.files || bytes != said.bytes)) {
+    return format("{} files of {} bytes, {} says {} of {}", grouped(files.size()), grouped(bytes), said.file,
+                  grouped(said.files), grouped(said.bytes));
+  }
+  if (depth == DvcDepth::sizes) return std::string();
+  RETURN_IF_ERROR(hash_all(data, dvc, threads, files, progress));
+  std::optional<FileHash> hash = FileHash::make("md5");
+  const std::string listing = listing_of(files);
+  hash->update(std::as_bytes(std::span(listing)));
+  const std::string found = hash->finish() + std::string(kDir);
+  if (found == said.md5) return std::string();
+  return format("MD5 {}, {} says {}{}", short_md5(found), said.file, short_md5(said.md5),
+                which_differ(files, cached_listing(data, said.md5)));
+}
+
+Result<std::string> file_difference(const Path& data, const DvcFile& dvc, DvcDepth depth,
+                                    const Progress& progress) {
+  const formats::SourceVersion& said = dvc.version;
+  OK_OR_RETURN(file, File::open_read(data));
+  OK_OR_RETURN(size, file.size());
+  if (said.bytes > 0 && size != said.bytes)
+    return format("{} bytes, {} says {}", grouped(size), said.file, grouped(said.bytes));
+  if (depth == DvcDepth::sizes) return std::string();
+  OK_OR_RETURN(found, md5_of(data, dvc, progress));
+  if (found == said.md5) return std::string();
+  return format("MD5 {}, {} says {}", short_md5(found), said.file, short_md5(said.md5));
+}
+
+}  // namespace
+
+Result<std::optional<DvcFile>> dvc_beside(const Path& data) {
+  const Path plain = without_slash(data);
+  const Path path = plain.string() + ".dvc";
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::optional<DvcFile>();
+  const std::string subject = printable(path.string());
+  OK_OR_RETURN(text, config::read_config_file(path));
+  config::Mistakes mistakes;
+  const auto source = std::make_shared<config::Source>(config::Layer::file, subject, text);
+  const std::optional<config::Node> root = config::parse_yaml(source, mistakes);
+  if (!root) return mistakes.status();
+  const config::Node* outs = root->find("outs");
+  if (!outs || outs->kind != config::Node::Kind::list) return corrupt("{}: has no outs", subject);
+  for (const config::Node& out : outs->items) {
+    if (text_of(out, "path") != plain.filename().string()) continue;
+    const std::string md5 = text_of(out, "md5");
+    if (md5.empty()) return std::optional<DvcFile>();  // by another hash, or not yet there
+    if (!is_md5(md5, folder_exists(plain)))
+      return corrupt("{}: '{}' is no MD5 of a {}", subject, printable(md5),
+                     folder_exists(plain) ? "folder (with .dir behind it)" : "file");
+    DvcFile dvc{.version = {.file = path.filename().string(), .md5 = md5},
+                .has_old_hashes = text_of(out, "hash").empty()};
+    if (!parse_number(text_of(out, "size"), &dvc.version.bytes)) dvc.version.bytes = 0;
+    if (!parse_number(text_of(out, "nfiles"), &dvc.version.files)) dvc.version.files = 0;
+    return std::optional(dvc);
+  }
+  return std::optional<DvcFile>();
+}
+
+Result<DvcComparison> compare_with_dvc(const Path& data, const DvcFile& dvc, DvcDepth depth, int threads,
+                                       Progress& progress) {
+  DvcComparison compared;
+  const Path plain = without_slash(data);
+  const bool is_folder = folder_exists(plain);
+  if (is_folder) compared.ignored_by = ignored_by(plain);
+  if (!compared.ignored_by.empty()) return compared;
+  Result<std::string> difference = is_folder ? folder_difference(plain, dvc, depth, threads, progress)
+                                             : file_difference(plain, dvc, depth, progress);
+  if (!difference.ok()) return difference.status();
+  compared.difference = std::move(*difference);
+  return compared;
+}
+
+std::string dvc_cure(const Path& data) {
+  const std::string name = without_slash(data).string();
+  return format("dvc checkout {}, or dvc add {}", shell_quote(name + ".dvc"), shell_quote(name));
+}
+
+}  // namespace stoker::data

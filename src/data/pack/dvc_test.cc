@@ -1,0 +1,104 @@
+#include "data/pack/dvc.h"
+
+#include <gmock/gmock.h>
+
+namespace stoker::data {
+namespace {
+
+// The folder and file below with what DVC 3.67 says of them.
+class Dvc : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    put("images/cat/1.txt", "a\r\nb\n");
+    put("images/cat/2.jpg", "xyz");
+    put("images/größe/ä b.txt", "ü");
+    put("images/.hidden", "");
+    put("list.csv", "one file");
+    put("images.dvc",
+        "outs:\n- md5: 23ec60fe9a18ade66ee76c0371c0e702.dir\n  size: 10\n  nfiles: 4\n  hash: md5\n  path: "
+        "images\n");
+    put("list.csv.dvc",
+        "outs:\n- md5: 45df2a09e924431b93f90f0d40554cd3\n  size: 8\n  hash: md5\n  path: list.csv\n");
+  }
+  void put(const std::string& name, std::string_view text) {
+    ASSERT_TRUE(make_directories((folder_ / name).parent_path()).ok());
+    ASSERT_TRUE(write_file(folder_ / name, text).ok());
+  }
+  std::string difference(const std::string& name, DvcDepth depth = DvcDepth::bytes) {
+    NoProgress progress;
+    const auto dvc = dvc_beside(folder_ / name);
+    if (!dvc.ok()) return std::string(dvc.status().message());
+    if (!*dvc) return "none";
+    const auto compared = compare_with_dvc(folder_ / name, **dvc, depth, 2, progress);
+    if (!compared.ok()) return std::string(compared.status().message());
+    return compared->ignored_by.empty() ? compared->difference : "ignored";
+  }
+  TempDirectory folder_;
+};
+
+TEST_F(Dvc, hashes_folders_and_files_as_dvc_does) {
+  EXPECT_EQ(difference("images"), "");
+  EXPECT_EQ(difference("images/"), "");
+  EXPECT_EQ(difference("list.csv"), "");
+  EXPECT_EQ(difference("images/cat"), "none");
+}
+
+TEST_F(Dvc, says_how_data_differ) {
+  put("list.csv", "two file");
+  EXPECT_EQ(difference("list.csv", DvcDepth::sizes), "");
+  EXPECT_EQ(difference("list.csv"), "MD5 03fe602e, list.csv.dvc says 45df2a09");
+  put("list.csv", "two files");
+  EXPECT_EQ(difference("list.csv", DvcDepth::sizes), "9 bytes, list.csv.dvc says 8");
+  put("images/cat/2.jpg", "xyZ");
+  EXPECT_EQ(difference("images", DvcDepth::sizes), "");
+  EXPECT_THAT(difference("images"), ::testing::MatchesRegex("MD5 [0-9a-f]{8}, images.dvc says 23ec60fe"));
+  put("images/new.jpg", "1");
+  EXPECT_EQ(difference("images", DvcDepth::sizes), "5 files of 11 bytes, images.dvc says 4 of 10");
+}
+
+TEST_F(Dvc, names_the_files_that_differ_where_the_cache_has_the_list) {
+  put(".dvc/cache/files/md5/23/ec60fe9a18ade66ee76c0371c0e702.dir",
+      R"([{"md5": "d41d8cd98f00b204e9800998ecf8427e", "relpath": ".hidden"}, )"
+      R"({"md5": "d644a230f3ef20b00879aaceb61790af", "relpath": "cat/1.txt"}, )"
+      R"({"md5": "d16fb36f0911f878998c136191af705e", "relpath": "cat/2.jpg"}, )"
+      R"({"md5": "c03410a5204b21cd8229ff754688d743", "relpath": "gr\u00f6\u00dfe/\u00e4 b.txt"}])");
+  put("images/cat/2.jpg", "xyZ");
+  EXPECT_THAT(difference("images"), ::testing::EndsWith(", images.dvc says 23ec60fe: cat/2.jpg"));
+  put("images/cat/1.txt", "abcde");
+  EXPECT_THAT(difference("images"), ::testing::EndsWith("says 23ec60fe: cat/1.txt and 1 more"));
+}
+
+TEST_F(Dvc, takes_hashes_of_older_versions_with_unix_line_ends) {
+  put("note.txt", "a\r\nb\n");
+  put("note.txt.dvc", "outs:\n- md5: dd8c6a395b5dd36c56d23275028f526c\n  size: 5\n  path: note.txt\n");
+  EXPECT_EQ(difference("note.txt"), "");
+  put("note.txt", std::string("a\r\nb\0", 5));  // no text
+  EXPECT_THAT(difference("note.txt"), ::testing::StartsWith("MD5 "));
+}
+
+TEST_F(Dvc, does_not_compare_where_files_are_ignored) {
+  put(".dvcignore", "# a comment\n\n");
+  EXPECT_EQ(difference("images"), "");
+  put(".dvcignore", "# a comment\n*.tmp\n");
+  EXPECT_EQ(difference("images"), "ignored");
+  EXPECT_EQ(difference("list.csv"), "");
+}
+
+TEST_F(Dvc, refuses_what_is_no_dvc_file) {
+  put("images.dvc", "outs: 3\n");
+  EXPECT_THAT(difference("images"), ::testing::EndsWith("images.dvc: has no outs"));
+  put("images.dvc", "outs:\n- md5: 45df2a09e924431b93f90f0d40554cd3\n  path: images\n");
+  EXPECT_THAT(
+      difference("images"),
+      ::testing::EndsWith(
+          "images.dvc: '45df2a09e924431b93f90f0d40554cd3' is no MD5 of a folder (with .dir behind it)"));
+  put("images.dvc", "outs:\n- md5: ../../x.dir\n  path: images\n");
+  EXPECT_THAT(difference("images"), ::testing::HasSubstr("is no MD5 of a folder"));
+  put("images.dvc", "outs:\n- path: images\n");
+  EXPECT_EQ(difference("images"), "none");
+  put("images.dvc", "outs: [\n");
+  EXPECT_THAT(difference("images"), ::testing::HasSubstr("images.dvc:"));
+}
+
+}  // namespace
+}  // namespace stoker::data
