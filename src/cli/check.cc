@@ -132,14 +132,7 @@ std::vector<std::string> environment() {
   return variables;
 }
 
-}  // namespace
-
-int check(std::span<const std::string> words, Output& out) {
-  Options options;
-  Arguments arguments(
-      "check",
-      "Checks a job file, and what it needs: data, programs, folders, cores. Or a batch script "
-      "of your own: what would lose the job, what loses time. Runs nothing.");
+void declare(Arguments& arguments, Options& options) {
   arguments.optional_positional("JOB|SCRIPT", &options.job, "the job file [job.yaml], or a batch script");
   arguments.option("--set", &options.set, "KEY.PATH=VALUE", "replaces a value of the job file");
   arguments.flag("--print", &options.print, "prints the effective file and where each value came from");
@@ -156,12 +149,53 @@ int check(std::span<const std::string> words, Output& out) {
   arguments.flag("--rules", &options.rules, "lists what is looked for in a script, and does nothing else");
   add_language_option(arguments, &options.language);
   arguments.example("stoker check job.yaml --set train.epochs=3 --print");
-  if (const auto code = arguments.parse(words, out)) return *code;
-  if (options.keys) {
-    out.raw(config::text_table(job::schema()));
-    out.json(dump(keys_json()));
+}
+
+int print_keys(Output& out) {
+  out.raw(config::text_table(job::schema()));
+  out.json(dump(keys_json()));
+  return exit_code::kOk;
+}
+
+int check_job(const Options& options, const job::Job& job, const Words& words, Output& out) {
+  if (options.print && !out.is_json()) {
+    out.raw(job::to_yaml(job));
     return exit_code::kOk;
   }
+  Result<explain::Surroundings> around = explain::look_around();
+  if (!around) return out.fail(around.error());
+  around->has_queue = !job::look_for_cluster(slurm::process_environment()).cluster.empty();
+  if (job.site != "none") {
+    if (auto found = site_named(job.site); found.ok()) around->site = std::move(found->site);
+  }
+  if (options.production) return check_production(options.job, job, around->site, words, out);
+  explain::Preflight preflight = explain::preflight(job, *around, words);
+  for (Finding& finding : find_missing_needs(job, words)) preflight.findings.push_back(std::move(finding));
+  for (Finding& finding : find_site_objections(job, words)) preflight.findings.push_back(std::move(finding));
+  print(options, job, *around, preflight, out);
+  std::optional<NodesCheck> nodes;
+  if (options.on_nodes) {
+    auto looked = look_from_nodes(job, out);
+    if (!looked) return out.fail(looked.error());
+    nodes = std::move(*looked);
+    print_nodes(*nodes, out);
+    preflight.findings.insert(preflight.findings.end(), nodes->findings.begin(), nodes->findings.end());
+  }
+  out.json(dump(to_json(options, job, preflight, nodes)));
+  return preflight.is_ready() ? exit_code::kOk : exit_code::kFailed;
+}
+
+}  // namespace
+
+int check(std::span<const std::string> words, Output& out) {
+  Options options;
+  Arguments arguments(
+      "check",
+      "Checks a job file, and what it needs: data, programs, folders, cores. Or a batch script "
+      "of your own: what would lose the job, what loses time. Runs nothing.");
+  declare(arguments, options);
+  if (const auto code = arguments.parse(words, out)) return *code;
+  if (options.keys) return print_keys(out);
   const auto spoken = words_named(options.language);
   if (!spoken) return out.fail(spoken.error());
   options.script.words = *spoken;
@@ -172,32 +206,7 @@ int check(std::span<const std::string> words, Output& out) {
   if (is_script) return check_script(options.script, out);
   const Result<job::Job> job = job::load(options.job, {.environment = environment(), .set = options.set});
   if (!job) return out.fail(job.error());
-  if (options.print && !out.is_json()) {
-    out.raw(job::to_yaml(*job));
-    return exit_code::kOk;
-  }
-  Result<explain::Surroundings> around = explain::look_around();
-  if (!around) return out.fail(around.error());
-  around->has_queue = !job::look_for_cluster(slurm::process_environment()).cluster.empty();
-  if (job->site != "none") {
-    if (auto found = site_named(job->site); found.ok()) around->site = std::move(found->site);
-  }
-  if (options.production) return check_production(options.job, *job, around->site, *spoken, out);
-  explain::Preflight preflight = explain::preflight(*job, *around, *spoken);
-  for (Finding& finding : find_missing_needs(*job, *spoken)) preflight.findings.push_back(std::move(finding));
-  for (Finding& finding : find_site_objections(*job, *spoken))
-    preflight.findings.push_back(std::move(finding));
-  print(options, *job, *around, preflight, out);
-  std::optional<NodesCheck> nodes;
-  if (options.on_nodes) {
-    auto looked = look_from_nodes(*job, out);
-    if (!looked) return out.fail(looked.error());
-    nodes = std::move(*looked);
-    print_nodes(*nodes, out);
-    preflight.findings.insert(preflight.findings.end(), nodes->findings.begin(), nodes->findings.end());
-  }
-  out.json(dump(to_json(options, *job, preflight, nodes)));
-  return preflight.is_ready() ? exit_code::kOk : exit_code::kFailed;
+  return check_job(options, *job, *spoken, out);
 }
 
 }  // namespace stoker::cli
