@@ -1,6 +1,5 @@
 // What a script's options for sbatch become: resources, slurm, chain or array.
 #include <algorithm>
-#include <initializer_list>
 
 #include "base/bytes.h"
 #include "base/text.h"
@@ -16,10 +15,6 @@ namespace stoker::explain::draft {
 namespace {
 
 constexpr std::size_t kMostTasks = 100'000;  // of an array in a job file
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
 
 bool is_left_open(const std::string& value) {
   return placeholder_in(value) || value.find_first_of("<>${}") != std::string::npos;

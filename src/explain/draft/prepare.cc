@@ -9,10 +9,6 @@
 namespace stoker::explain::draft {
 namespace {
 
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 constexpr std::string_view kStage = "$STOKER_STAGE_DIR";
 
 // On the node's own disk, by a variable: plain /tmp may be meant for something else.

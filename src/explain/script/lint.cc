@@ -18,8 +18,8 @@ constexpr std::size_t kLongestText = 400;
 constexpr std::size_t kLongestFix = 2000;
 
 std::vector<std::span<const Rule>> tables() {
-  return {header_rules(), placeholder_rules(), log_rules(),   node_rules(), rank_rules(),
-          ending_rules(), load_rules(),        habit_rules(), tool_rules(), site_rules()};
+  return {header_rules(), value_rules(),  omission_rules(), placeholder_rules(), log_rules(),  node_rules(),
+          rank_rules(),   ending_rules(), load_rules(),     habit_rules(),       tool_rules(), site_rules()};
 }
 
 // Texts of people's own have no limit, what is told of them has.
@@ -112,6 +112,10 @@ ScriptFinding& Report::insert_first(bash::Span at, const Said& text, std::string
   finding.edits = {{begin, begin, line + "\n"}};
   finding.fix = std::move(line);
   return finding;
+}
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 bool is_local_path(std::string_view path) {

@@ -2,6 +2,7 @@
 // rules/ for each theme; a rule's own examples are its test. Internal to this room.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,6 +58,9 @@ struct Rule {
   void (*find)(const Script& script, Report& report);
 };
 
+/// Whether `word` is among `words`.
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words);
+
 /// On the node's own disk, which no other node sees and which is emptied after the job.
 bool is_local_path(std::string_view path);
 
@@ -65,6 +69,8 @@ std::optional<std::string> placeholder_in(std::string_view value);
 
 /// The tables of rules/.
 std::span<const Rule> header_rules();
+std::span<const Rule> value_rules();
+std::span<const Rule> omission_rules();
 std::span<const Rule> placeholder_rules();
 std::span<const Rule> log_rules();
 std::span<const Rule> node_rules();

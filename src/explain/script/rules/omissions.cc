@@ -1,0 +1,137 @@
+// Rules over options that sbatch does not see, does not count, or that are not there.
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/text.h"
+#include "explain/script/rule.h"
+#include "slurm/script/option_names.h"
+
+namespace stoker::explain {
+namespace {
+
+void find_not_a_directive(const Script& script, Report& report) {
+  for (const bash::Comment& comment : script.tree.comments) {
+    if (comment.span.begin >= script.first_command) break;
+    const std::string_view text = script.at(comment.span);
+    const std::size_t end = std::min(
+        text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 1), text.size());
+    const std::string_view word = text.substr(1, end - 1);
+    if (word == "SBATCH" || word.size() < 5 || word.size() > 7 || text.substr(end).find(" -") != 0) continue;
+    constexpr std::array<std::string_view, 1> kWord = {"sbatch"};
+    if (closest(word, kWord).empty()) continue;
+    report.replace({comment.span.begin + 1, comment.span.begin + end},
+                   report.say("#{} is a comment for sbatch, and its options are not read", word), "SBATCH");
+  }
+  for (const Call& call : script.calls) {
+    const bool has_option = !call.words.empty() && call.words[0].starts_with('-');
+    if (call.program != "SBATCH" || !has_option) continue;
+    report.replace({call.span.begin, call.span.begin},
+                   report.say("without # the shell runs SBATCH as a program, and its options are not read"),
+                   "#");
+  }
+}
+
+// Dashes that a word processor makes of "--".
+constexpr std::string_view kDashes[] = {"\u2013", "\u2014", "\u2212"};
+
+// A long dash before an option of a program: an argument, where an option was meant.
+void find_long_dash_of_commands(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    if (call.program == "echo" || call.program == "printf") continue;
+    for (const bash::Word* word : call.typed) {
+      const std::string_view text = script.at(word->span);
+      for (std::string_view dash : kDashes) {
+        const std::string_view name = text.substr(std::min(dash.size(), text.size()));
+        if (!text.starts_with(dash) || name.empty() || std::isalpha(static_cast<unsigned char>(name[0])) == 0)
+          continue;
+        report.replace(
+            {word->span.begin, word->span.begin + dash.size()},
+            report.say("a long dash, as a word processor makes it of --: {} takes this for no option",
+                       printable(call.program)),
+            name.size() == 1 ? "-" : "--");
+      }
+    }
+  }
+}
+
+void find_long_dash(const Script& script, Report& report) {
+  find_long_dash_of_commands(script, report);
+  for (const bash::Comment& comment : script.tree.comments) {
+    const std::string_view text = script.at(comment.span);
+    if (comment.span.begin >= script.first_command) break;
+    if (!text.starts_with("#SBATCH")) continue;
+    const std::size_t begin = text.find_first_not_of(" \t", 7);
+    if (begin == std::string_view::npos) continue;
+    std::size_t end = begin;
+    bool has_long = false;
+    for (bool is_dash = true; is_dash;) {
+      is_dash = end < text.size() && text[end] == '-';
+      if (is_dash) ++end;
+      for (std::string_view dash : kDashes) {
+        if (!text.substr(end).starts_with(dash)) continue;
+        end += dash.size();
+        has_long = is_dash = true;
+      }
+    }
+    if (!has_long) continue;
+    const bool is_letter = end + 1 >= text.size() || text[end + 1] == ' ';
+    report.replace(
+        {comment.span.begin + begin, comment.span.begin + end},
+        report.say("a long dash, as a word processor makes it of --: sbatch takes this for no option"),
+        is_letter ? "-" : "--");
+  }
+}
+
+void find_twice(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const Directive* last = script.request.find(directive.option.name);
+    if (last == &directive || last->option.value == directive.option.value) continue;
+    report.add(directive.span, report.say("{} stands there twice; the one of line {} counts",
+                                          directive.option.typed, last->option.line));
+  }
+}
+
+void find_no_time(const Script& script, Report& report) {
+  const auto& all = script.request.directives;
+  if (all.empty() || script.request.find("--time") != nullptr || !script.request.late.empty()) return;
+  // A misspelt one may be it.
+  const bool has_unknown = std::any_of(all.begin(), all.end(), [](const Directive& each) {
+    return each.option.typed.starts_with("--") &&
+           slurm::look_up_option(each.option.typed) == slurm::OptionName::unknown;
+  });
+  if (has_unknown) return;
+  const job::Site* site = report.place().site;
+  const Directive* partition = script.request.find("--partition");
+  if (site != nullptr && partition != nullptr) {
+    const auto known = site->partitions.find(partition->option.value);
+    if (known != site->partitions.end() && known->second.default_time) return;  // site-limit tells which
+  }
+  report
+      .add(all.front().span, report.say("no --time: the partition's default counts, which ends the job early "
+                                        "or lets it wait longer than "
+                                        "it has to"))
+      .fix = "#SBATCH --time=1:00:00";
+}
+
+constexpr Rule kRules[] = {
+    {"not-a-directive", Level::job, "a misspelt #SBATCH is a comment",
+     "#!/bin/bash\n#SBACTH --time=1:00:00\n", "#!/bin/bash\n#SBATCH --time=1:00:00\n", "sbatch(1)",
+     find_not_a_directive},
+    {"long-dash", Level::job, "text copied from a document has dashes that begin no option",
+     "#!/bin/bash\n#SBATCH \u2013-time=1:00:00\n", "#!/bin/bash\n#SBATCH --time=1:00:00\n",
+     "students' scripts", find_long_dash},
+    {"given-twice", Level::advice, "of two options with one name the last counts",
+     "#!/bin/bash\n#SBATCH --mem=4G\n#SBATCH --mem=8G\n", "#!/bin/bash\n#SBATCH --mem=8G\n", "sbatch(1)",
+     find_twice},
+    {"no-time", Level::advice,
+     "without --time the partition's default counts, and the job cannot be fitted into gaps",
+     "#!/bin/bash\n#SBATCH --mem=4G\n", "#!/bin/bash\n#SBATCH --mem=4G\n#SBATCH --time=1:00:00\n",
+     "sbatch(1), --time", find_no_time},
+};
+
+}  // namespace
+
+std::span<const Rule> omission_rules() { return kRules; }
+
+}  // namespace stoker::explain
