@@ -1,6 +1,7 @@
 """MosaicML's shards (MDS) and LitData's chunks, as those two wrote them (golden/make_streams.py), become datasets."""
 
 import gzip
+import hashlib
 import io
 import json
 import shutil
@@ -184,6 +185,21 @@ def test_mds_is_indexed_and_read_where_it_lies(stoker):
     (folder / "shard.00001.mds").write_bytes(b"\0" * 2256)
     bad = stoker("data", "index", "mds", code=1)
     assert bad.err.startswith("mds/shard.00001.mds: samples lie from byte 0 to 0 of 2256\n")
+
+
+def test_the_loader_reads_mds_where_it_lies(stoker, python):
+    shutil.copytree(GOLDEN / "mds", stoker.folder / "mds")
+    stoker("data", "index", "mds", code=0)
+    code = """
+import hashlib, stoker
+for batch in stoker.Loader("mds", batch_size=4, transform=None, tensors="dlpack", shuffle=False):
+    print(list(memoryview(batch["label"])), [key for key in batch["key"]], hashlib.md5(bytes(memoryview(batch["data"]))).hexdigest())
+"""
+    values = [row for n in range(3) for row in rows(GOLDEN / f"mds/shard.0000{n}.mds", ["class", "image"], [8, None])]
+    told = python(code)
+    for begin, labels in ((0, [0, 1, 2, 0]), (4, [1, 2, 0])):
+        images = b"".join(row["image"] for row in values[begin : begin + 4])
+        assert f"{labels} " in told and hashlib.md5(images).hexdigest() in told
 
 
 def test_what_no_sample_of_can_be_read_by_itself_is_not_indexed(stoker):
