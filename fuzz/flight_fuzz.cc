@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include "record/flight.h"
-#include "record/trace_file.h"
+#include "record/trace/flight.h"
+#include "record/trace/trace_file.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <map>
 #include <utility>
 
-#include "record/trace_file.h"
+#include "record/trace/trace_file.h"
 #include "report/sources.h"
 
 namespace stoker::report {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "record/flight.h"
+#include "record/trace/flight.h"
 #include "torch/test_ranks.h"
 
 namespace stoker::torch {

@@ -11,7 +11,7 @@
 #include "explain/use/use.h"
 #include "observe/log_reader.h"
 #include "record/beacon.h"
-#include "record/flight.h"
+#include "record/trace/flight.h"
 
 namespace stoker::explain {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/time.h"
-#include "record/flight.h"
+#include "record/trace/flight.h"
 
 namespace stoker::explain {
 namespace {

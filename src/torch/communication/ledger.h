@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "record/flight.h"
-#include "record/trace.h"
+#include "record/trace/flight.h"
+#include "record/trace/trace.h"
 #include "torch/traffic_meter.h"
 
 namespace stoker::torch {

@@ -13,7 +13,7 @@
 #include "record/metrics.h"
 #include "record/receipts.h"
 #include "record/run_events.h"
-#include "record/trace.h"
+#include "record/trace/trace.h"
 #include "torch/trainer/environment.h"
 
 namespace stoker::torch {

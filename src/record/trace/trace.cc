@@ -1,4 +1,4 @@
-#include "record/trace.h"
+#include "record/trace/trace.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "record/flight.h"
+#include "record/trace/flight.h"
 
 #include <csignal>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 // A record is written so that a reader of a dead writer's file is never misled:
 //   1. its number becomes 0: not to be read      2. the fields      3. its number, with release order
 // The end of a collective is its time, then its outcome with release order.
-#include "record/flight.h"
+#include "record/trace/flight.h"
 
 #include <algorithm>
 #include <atomic>

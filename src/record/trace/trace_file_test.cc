@@ -1,9 +1,9 @@
-#include "record/trace_file.h"
+#include "record/trace/trace_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "record/trace.h"
+#include "record/trace/trace.h"
 
 namespace stoker::record {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "record/beacon.h"
-#include "record/flight.h"
+#include "record/trace/flight.h"
 
 namespace stoker::record {
 

@@ -1,4 +1,4 @@
-#include "record/trace_file.h"
+#include "record/trace/trace_file.h"
 
 #include <algorithm>
 #include <cmath>
