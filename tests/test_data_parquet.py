@@ -108,19 +108,15 @@ for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    "options",
     [
-        ({"compression": "snappy", "use_dictionary": False}, "is compressed"),
-        ({"compression": "zstd", "data_page_version": "2.0"}, "is compressed"),
-        ({"compression": "none", "use_dictionary": ["image.bytes"]}, "has a dictionary"),
+        {"compression": "snappy", "use_dictionary": False},
+        {"compression": "zstd", "data_page_version": "2.0"},
+        {"compression": "none", "use_dictionary": ["image.bytes"]},
     ],
 )
-def test_compressed_ones_are_converted(stoker, tmp_path, options, why):
+def test_compressed_ones_are_converted(stoker, tmp_path, options):
     foreign(tmp_path / "hub", **options)
-    refused = stoker("data", "index", "hub", code=2)
-    assert refused.err.startswith(
-        f"hub/train-00000-of-00001.parquet: column 'image.bytes': {why}, so that no value of it can be read by itself\n"
-    )
     done = stoker("data", "convert", "hub", "out", *PACKED, code=0)
     for name in ("boxes.list.element", "score", "width"):
         assert f"  not carried: {name} (20 samples)\n" in done.out

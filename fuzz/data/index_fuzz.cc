@@ -19,8 +19,7 @@ void use(const IndexSection& section) {
     if (section.component_count(i) == 0) std::abort();
     for (std::uint32_t c = 0; c < section.component_count(i); ++c) {
       const Component found = section.component(i, c);
-      if (found.length > section.shard_bytes() || found.offset > section.shard_bytes() - found.length)
-        std::abort();
+      if (found.length > section.reach() || found.offset > section.reach() - found.length) std::abort();
       if (found.name >= section.names().size()) std::abort();
     }
     if (section.has_labels()) (void)section.label(i);

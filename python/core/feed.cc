@@ -26,10 +26,13 @@ struct Mixed {
   std::unique_ptr<data::MixedSource> whole;
 };
 
-Result<std::shared_ptr<formats::ShardSource>> open_source(const FeedOptions& options,
-                                                          data::LoaderOptions& o) {
+Result<std::shared_ptr<formats::ShardSource>> open_source(
+    const FeedOptions& options, data::LoaderOptions& o,
+    std::vector<const formats::LocalShardSource*>& local) {
   if (options.paths.size() == 1) {
     OK_OR_RETURN(source, open_split(options.paths[0], options.split));
+    source->keep_chunks({options.chunk_cache});
+    local.push_back(source.get());
     if (!options.weights.empty()) {
       OK_OR_RETURN(weights, data::WeightTable::create(options.weights));
       o.weights = std::make_shared<const data::WeightTable>(std::move(weights));
@@ -41,6 +44,8 @@ Result<std::shared_ptr<formats::ShardSource>> open_source(const FeedOptions& opt
   std::vector<const formats::ShardSource*> sources;
   for (const std::string& path : options.paths) {
     OK_OR_RETURN(part, open_split(path, options.split));
+    part->keep_chunks({options.chunk_cache});
+    local.push_back(part.get());
     sources.push_back(part.get());
     mixed->parts.push_back(std::move(part));
   }
@@ -57,6 +62,7 @@ Result<std::shared_ptr<formats::ShardSource>> open_source(const FeedOptions& opt
 data::Shuffle shuffle_named(const std::string& name) {
   if (name == "none") return data::Shuffle::none;
   if (name == "full") return data::Shuffle::full;
+  if (name == "by_chunk") return data::Shuffle::by_chunk;
   return name == "by_shard" ? data::Shuffle::by_shard : data::Shuffle::every_epoch;
 }
 
@@ -89,7 +95,9 @@ data::LoaderOptions loader_options(const FeedOptions& o) {
 Result<data::Feeding> feeding_of(const formats::ShardSource& source, const data::LoaderOptions& options) {
   data::Feeding feeding;
   feeding.samples = source.samples().size();
-  for (const formats::ShardInfo& shard : source.split().shards) feeding.stored.value += shard.bytes;
+  // Unpacked: that is what would be kept.
+  for (const formats::IndexSection* shard : source.samples().sections())
+    feeding.stored.value += shard->reach();
   feeding.batch = options.batch;
   feeding.sample.value = feeding.stored.value / std::max<std::uint64_t>(1, feeding.samples);
   if (options.content == data::Content::images) {
@@ -116,7 +124,7 @@ Feed::Feed(const FeedOptions& options, const std::optional<State>& resume) : pid
 }
 
 Status Feed::open(const FeedOptions& options, data::LoaderOptions& o, const std::optional<State>& resume) {
-  OK_OR_RETURN(source, open_source(options, o));
+  OK_OR_RETURN(source, open_source(options, o, local_));
   source_ = std::move(source);
   const data::Machine machine = data::this_machine("/", current_environment());
   OK_OR_RETURN(feeding, feeding_of(*source_, o));
@@ -213,6 +221,9 @@ nb::dict Feed::stats() {
   dict["cached"] = stats.cached;
   dict["cache_bytes"] = stats.cache_used.value;
   dict["read_bytes"] = stats.read.value;
+  std::uint64_t chunks = 0;
+  for (const formats::LocalShardSource* source : local_) chunks += source->chunk_counts().loads;
+  dict["chunks"] = chunks;
   return dict;
 }
 

@@ -29,7 +29,7 @@ struct FeedOptions {
   data::Layout layout = data::Layout::nchw;
   std::vector<data::MixOptions> mixing;
   std::uint64_t seed = 0;
-  std::string shuffle;  ///< "none", "every_epoch", "full" or "by_shard"
+  std::string shuffle;  ///< "none", "every_epoch", "full", "by_shard" or "by_chunk"
   std::uint32_t window = 16;
   std::vector<double> weights;  ///< of samples, or of datasets
   std::uint32_t batch = 1;
@@ -42,6 +42,7 @@ struct FeedOptions {
   bool skips = false;
   std::uint64_t most_faults = 0;
   std::uint64_t cache = 0;
+  std::uint64_t chunk_cache = 0;  ///< unpacked bytes of packed shards that are kept
 };
 
 class Feed {
@@ -79,7 +80,8 @@ class Feed {
   Status open(const FeedOptions& options, data::LoaderOptions& o, const std::optional<State>& resume);
 
   const int pid_;
-  std::shared_ptr<formats::ShardSource> source_;  // shared with the batches, for their keys
+  std::shared_ptr<formats::ShardSource> source_;         // shared with the batches, for their keys
+  std::vector<const formats::LocalShardSource*> local_;  // what source_ is made of
   data::Advice advice_;
   std::vector<data::FieldKind> kinds_;  // of the batches' columns
   std::mutex mutex_;                    // taken without the GIL; guards the calls of loader_

@@ -55,6 +55,7 @@ FeedOptions options_of(const nb::dict& dict) {
   options.skips = nb::cast<bool>(dict["skip"]);
   options.most_faults = nb::cast<std::uint64_t>(dict["most_skipped"]);
   options.cache = nb::cast<std::uint64_t>(dict["cache"]);
+  options.chunk_cache = nb::cast<std::uint64_t>(dict["chunk_cache"]);
   return options;
 }
 

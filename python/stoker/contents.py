@@ -78,6 +78,6 @@ def shuffle(given: bool | str) -> str:
     """The name of the order."""
     if isinstance(given, bool):
         return "every_epoch" if given else "none"
-    if given not in ("full", "by_shard"):
-        raise InvalidError(f"loader: shuffle: unknown value '{given}' (one of: True, False, full, by_shard)")
+    if given not in ("full", "by_shard", "by_chunk"):
+        raise InvalidError(f"loader: shuffle: unknown value '{given}' (one of: True, False, full, by_shard, by_chunk)")
     return given

@@ -41,7 +41,7 @@ class Loader:
         self,
         path: options.Path | Sequence[options.Path],
         batch_size: int = 64,
-        shuffle: "bool | Literal['full', 'by_shard']" = True,
+        shuffle: "bool | Literal['full', 'by_shard', 'by_chunk']" = True,
         transform: "contents.Transform | None" = "imagenet-train",
         num_workers: int | Literal["auto"] = "auto",
         *,
@@ -57,7 +57,7 @@ class Loader:
         tokens: "int | Mapping[str, Any] | None" = None,
         columns: "Mapping[str, contents.Column] | None" = None,
         weights: Sequence[float] | None = None,
-        window: int = 16,
+        window: int | None = None,
         seed: int = 0,
         drop_last: bool = False,
         rank: int | None = None,
@@ -73,6 +73,7 @@ class Loader:
         max_skipped: int = 1000,
         check: bool = True,
         cache: int = 0,
+        chunk_cache: int = 256 << 20,
         resident: int | None = None,
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}

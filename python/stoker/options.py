@@ -14,7 +14,7 @@ _CHOICES = {"errors": ("raise", "skip"), "remainder": ("pad", "drop", "exact")}
 # What goes on as it is given.
 _SAME = (
     *("split", "transform", "dtype", "channels_last", "mixup", "cutmix"),
-    *("seed", "drop_last", "remainder", "resident", "check", "cache"),
+    *("seed", "drop_last", "remainder", "resident", "check", "cache", "chunk_cache"),
 )
 
 
@@ -41,6 +41,12 @@ def _positive(name: str, value: int) -> int:
     if value < 1:
         raise InvalidError(f"loader: {name}: {value} is not at least 1")
     return value
+
+
+def _window(window: int | None, shuffle: Any) -> int:
+    if window is None:
+        return 256 if shuffle == "by_chunk" else 16
+    return _positive("window", window)
 
 
 def _threads(num_workers: int | Literal["auto"]) -> int | None:
@@ -70,7 +76,7 @@ def of_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
         "content": contents.content(a["transform"], a["component"], a["array"], a["tokens"], a["columns"]),
         "batch_size": _positive("batch_size", a["batch_size"]),
         "shuffle": contents.shuffle(a["shuffle"]),
-        "window": _positive("window", a["window"]),
+        "window": _window(a["window"], a["shuffle"]),
         "weights": [] if a["weights"] is None else [float(weight) for weight in a["weights"]],
         "rank": rank,
         "world_size": world_size,

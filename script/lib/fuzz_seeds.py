@@ -2,6 +2,7 @@
 fuzz_seeds.py FOLDER fills FOLDER/<harness>. A harness without seeds begins with nothing, as before."""
 
 import io
+import json
 import struct
 import subprocess
 import sys
@@ -80,6 +81,22 @@ def from_a_dataset(command: Path) -> dict[str, list[bytes]]:
         }
 
 
+def chunk_maps() -> list[bytes]:
+    """Of a plain array of 4 x 4 bytes in two chunks, and of a list of one page that nothing packs."""
+    grid = {
+        "name": "x", "shape": [4, 4], "chunks": [2, 4], "element_bytes": 1, "fill": "00", "head": "3c3e",
+        "coder": "plain", "coding": '{"swap":1}', "places": 2,
+    }  # fmt: skip
+    zlib = grid | {"coder": "hdf5", "coding": '{"filters":[[2,[4]],[1,[6]]],"swap":1}'}
+    pages = grid | {"shape": [20], "chunks": [], "fill": "", "head": "", "coder": "page", "coding": "{}", "places": 1}
+    made = []
+    for array, places in ((grid, (0, 8, 0, 8, 8, 0)), (zlib, (0, 8, 0, 8, 8, 0)), (pages, (4, 20, 20))):
+        text = json.dumps([array]).encode()
+        padding = bytes(-len(text) % 8)
+        made.append(struct.pack("<Q", len(text)) + text + padding + struct.pack(f"<{len(places)}Q", *places))
+    return made
+
+
 def seeds() -> dict[str, list[bytes]]:
     tar, packed = archives()
     records = [record(imagenet(1)), record({"image": jpeg(2), "label": 3})]
@@ -98,6 +115,7 @@ def seeds() -> dict[str, list[bytes]]:
         "fields_fuzz": [b'{"a": 1, "b": {"c": "x"}}', b"a,b\n1,x\n"],
         "csv_fuzz": [b'path,label\n"a ""b"".jpg",cat\n'],
         "trials_fuzz": [trial.encode()],
+        "chunk_map_fuzz": chunk_maps(),
     }
     # Each behind the byte that says as what it is read: shard, index, packed samples, packed batches.
     streams = REPOSITORY / "tests/golden/streams"

@@ -56,7 +56,7 @@ enum class Check { crc, none };
 struct LoaderOptions {
   std::uint64_t seed = 0;  ///< of the order and of the random part of the transform
   Shuffle shuffle = Shuffle::every_epoch;
-  std::uint32_t window = 16;  ///< Shuffle::by_shard: so many shards are mixed with each other
+  std::uint32_t window = 16;  ///< Shuffle::by_shard, by_chunk: so many of these are mixed with each other
   /// Shuffle::weighted: one for each sample. Shared with the orders of all epochs.
   std::shared_ptr<const WeightTable> weights = {};
   /// Shuffle::mixed, over a MixedSource: MixedSource::parts().

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/thread.h"
+#include "format/chunked/chunk_reader.h"
 
 namespace stoker::formats {
 
@@ -112,6 +113,30 @@ void SampleTable::labels(std::span<const std::uint64_t> samples, std::span<std::
   }
 }
 
+std::vector<std::uint64_t> SampleTable::samples_per_chunk() const {
+  std::vector<std::uint64_t> counts;
+  for (const IndexSection* section : sections_) {
+    const ChunkMap* chunks = section->chunks();
+    if (!chunks) {
+      counts.push_back(section->samples());
+      continue;
+    }
+    std::uint64_t before = 0;
+    for (std::uint64_t sample = 0; sample < section->samples(); ++sample) {
+      Component largest = section->component(sample, 0);
+      for (std::uint32_t i = 1; i < section->component_count(sample); ++i) {
+        const Component other = section->component(sample, i);
+        if (other.length > largest.length) largest = other;
+      }
+      const std::uint64_t block = largest.length == 0 ? before : chunks->block(largest.offset);
+      if (sample == 0 || block != before) counts.push_back(0);
+      ++counts.back();
+      before = block;
+    }
+  }
+  return counts;
+}
+
 std::string_view SampleTable::key(std::uint64_t sample) const {
   const Place at = place(sample);
   return sections_[at.shard]->key(at.sample);
@@ -174,6 +199,7 @@ struct OpenShard {
   std::atomic<bool> is_open{false};
   File file;
   MappedFile map;
+  std::unique_ptr<ChunkReader> chunks;  // of a packed one
 };
 
 struct LocalShardSource::Parts {
@@ -182,6 +208,8 @@ struct LocalShardSource::Parts {
   const SplitInfo* split = nullptr;
   SampleTable samples;
   std::vector<OpenShard> shards;
+  // Shared with the readers of all shards.
+  std::shared_ptr<ChunkCache> cache = std::make_shared<ChunkCache>(kKeptChunks);
 
   Result<const OpenShard*> shard(std::uint32_t number);
 };
@@ -198,9 +226,13 @@ Result<const OpenShard*> LocalShardSource::Parts::shard(std::uint32_t number) {
   if (size != info.bytes) {
     return corrupt("{}: has {} bytes, the manifest says {}", printable(path.string()), size, info.bytes);
   }
-  OK_OR_RETURN(map, MappedFile::open(path));
+  if (const ChunkMap* chunks = samples.sections()[number]->chunks()) {
+    shard.chunks = std::make_unique<ChunkReader>(*chunks, cache, printable(path.string()));
+  } else {
+    OK_OR_RETURN(map, MappedFile::open(path));
+    shard.map = std::move(map);
+  }
   shard.file = std::move(file);
-  shard.map = std::move(map);
   shard.is_open.store(true, std::memory_order_release);
   return &shard;
 }
@@ -237,19 +269,25 @@ const SampleTable& LocalShardSource::samples() const { return parts_->samples; }
 
 Status LocalShardSource::read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const {
   OK_OR_RETURN(opened, parts_->shard(shard));
-  return opened->file.read_at(offset, out);
+  return opened->chunks ? opened->chunks->read(opened->file, offset, out) : opened->file.read_at(offset, out);
 }
 
 void LocalShardSource::will_need(std::uint32_t shard, std::uint64_t offset, std::uint64_t length) const {
   const Result<const OpenShard*> opened = parts_->shard(shard);
   if (!opened.ok()) return;  // reading says why
+  if ((*opened)->chunks) return (*opened)->chunks->will_need((*opened)->file, offset, length);
   ::posix_fadvise((*opened)->file.fd(), static_cast<off_t>(offset), static_cast<off_t>(length),
                   POSIX_FADV_WILLNEED);
 }
 
 Result<std::span<const std::byte>> LocalShardSource::map(std::uint32_t shard) const {
   OK_OR_RETURN(opened, parts_->shard(shard));
+  if (opened->chunks) return unavailable("{}: is packed", parts_->split->shards[shard].file);
   return opened->map.bytes();
 }
+
+void LocalShardSource::keep_chunks(ByteCount limit) { parts_->cache->set_limit(limit); }
+
+ChunkCache::Counts LocalShardSource::chunk_counts() const { return parts_->cache->counts(); }
 
 }  // namespace stoker::formats

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "format/manifest.h"
@@ -68,6 +69,9 @@ class SampleTable {
     std::uint64_t sample = 0;
   };
   Place place(std::uint64_t sample) const;
+  /// Samples, one behind another, whose largest files lie in the same chunk; a shard that is not packed
+  /// counts as one chunk. Their sum is size().
+  std::vector<std::uint64_t> samples_per_chunk() const;
 
  private:
   Locator locator(Place place, std::uint32_t which) const;
@@ -93,8 +97,9 @@ class ShardSource {
   virtual const Manifest& manifest() const = 0;
   virtual const SplitInfo& split() const = 0;
   virtual const SampleTable& samples() const = 0;
-  /// Fills `out` from byte `offset` of the split's shard. Blocks on the storage. Corrupt if the shard is too
-  /// short, NotFound or Unavailable if it cannot be opened; the text names the file.
+  /// Fills `out` from byte `offset` of the split's shard, where locators lead: of a packed one its unpacked
+  /// bytes, each chunk being kept for those who come next (keep_chunks()). Blocks on the storage. Corrupt if
+  /// the shard is too short, NotFound or Unavailable if it cannot be opened; the text names the file.
   virtual Status read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const = 0;
   /// Bytes that will soon be read: slow storage may begin to fetch them. Returns at once, does nothing where
   /// the source knows no such thing, and cannot fail.
@@ -107,6 +112,9 @@ class ShardSource {
   /// the locator was written for.
   Status check(std::uint64_t sample, const Locator& locator, std::span<const std::byte> bytes) const;
 };
+
+/// What sources keep of unpacked chunks unless they are told otherwise.
+inline constexpr ByteCount kKeptChunks{256u << 20};
 
 /// Shards read in place from a dataset folder. Opening reads manifest and index and compares them; shards are
 /// opened when first touched and must then have the size the manifest says.
@@ -122,6 +130,11 @@ class LocalShardSource final : public ShardSource {
   Status read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const override;
   void will_need(std::uint32_t shard, std::uint64_t offset, std::uint64_t length) const override;
   Result<std::span<const std::byte>> map(std::uint32_t shard) const override;
+  /// How many unpacked bytes of packed shards are kept at most, beside those that are being read: from now
+  /// on.
+  void keep_chunks(ByteCount limit);
+  /// Of chunks that were unpacked, and that were still there.
+  ChunkCache::Counts chunk_counts() const;
 
  private:
   struct Parts;

@@ -26,7 +26,15 @@ constexpr std::size_t kSectionHeaderBytes = 72;
 constexpr std::size_t kColumnEntryBytes = 24;
 constexpr std::size_t kCrcBytes = 8;
 
-enum Tag : std::uint16_t { kNames = 1, kFirst = 2, kLocators = 3, kLabels = 4, kKeyBegin = 5, kKeys = 6 };
+enum Tag : std::uint16_t {
+  kNames = 1,
+  kFirst = 2,
+  kLocators = 3,
+  kLabels = 4,
+  kKeyBegin = 5,
+  kKeys = 6,
+  kChunks = 7
+};
 // A column with this bit may be skipped by a reader that does not know it.
 constexpr std::uint16_t kMayBeIgnored = 0x8000;
 
@@ -89,11 +97,12 @@ std::string SectionBuilder::encode(std::uint64_t shard_bytes, const Digest& shar
   CHECK(components_.size() < std::numeric_limits<std::uint32_t>::max());
   CHECK(keys_.size() < std::numeric_limits<std::uint32_t>::max());
   const bool has_labels = labels_ == Labels::int64;
-  const std::uint16_t columns = has_labels ? 6 : 5;
+  const std::uint16_t columns = static_cast<std::uint16_t>((has_labels ? 6 : 5) + (chunks_.empty() ? 0 : 1));
   std::string out;
   out.reserve(components_.size() * 40 + keys_.size() + 1024);
   out += kSectionMagic;
-  put<std::uint16_t>(out, static_cast<std::uint16_t>(LocatorKind::byte_range));
+  const LocatorKind kind = chunks_.empty() ? LocatorKind::byte_range : LocatorKind::unpacked;
+  put<std::uint16_t>(out, static_cast<std::uint16_t>(kind));
   put<std::uint16_t>(out, columns);
   put<std::uint64_t>(out, first_.size());
   put<std::uint64_t>(out, components_.size());
@@ -143,6 +152,7 @@ std::string SectionBuilder::encode(std::uint64_t shard_bytes, const Digest& shar
     put<std::uint32_t>(out, static_cast<std::uint32_t>(keys_.size()));
   });
   column(kKeys, [&] { out += keys_; });
+  if (!chunks_.empty()) column(kChunks, [&] { out += chunks_; });
   pad_to_8(out);
   put_crc(out, 0);
   return out;
@@ -194,8 +204,9 @@ Result<IndexSection> IndexSection::parse(std::span<const std::byte> bytes, std::
     return reader.damaged("is not an index section");
   }
   const auto kind = load<std::uint16_t>(bytes, 4);
-  if (kind != static_cast<std::uint16_t>(LocatorKind::byte_range)) {
-    return invalid("{}: has locators of kind {}, this stoker reads kind 1", subject, kind)
+  const bool is_packed = kind == static_cast<std::uint16_t>(LocatorKind::unpacked);
+  if (!is_packed && kind != static_cast<std::uint16_t>(LocatorKind::byte_range)) {
+    return invalid("{}: has locators of kind {}, this stoker reads kinds 1 and 4", subject, kind)
         .cure("update stoker");
   }
   if (const auto features = load<std::uint64_t>(bytes, 64); features != 0) {
@@ -208,6 +219,7 @@ Result<IndexSection> IndexSection::parse(std::span<const std::byte> bytes, std::
   section.shard_bytes_ = load<std::uint64_t>(bytes, 24);
   section.shard_hash_ = load_digest(bytes, 32);
   RETURN_IF_ERROR(section.take_columns(bytes, subject));
+  if (is_packed != (section.chunks_ != nullptr)) return reader.damaged("locators and chunks do not fit");
   RETURN_IF_ERROR(section.check(components, subject));
   section.per_sample_ = components / std::max<std::uint64_t>(1, section.samples_);
   return section;
@@ -229,7 +241,7 @@ Status IndexSection::take_columns(std::span<const std::byte> bytes, std::string_
       return reader.damaged(format("column {} reaches beyond the end", tag));
     const std::span<const std::byte> column = bytes.subspan(offset, size);
     if (tag & kMayBeIgnored) continue;
-    if (tag < 1 || tag > kKeys) {
+    if (tag < 1 || tag > kChunks) {
       return invalid("{}: has column {}, which this stoker does not know", subject, tag)
           .cure("update stoker");
     }
@@ -244,6 +256,10 @@ Status IndexSection::take_columns(std::span<const std::byte> bytes, std::string_
     if (tag == kLabels) labels_ = column;
     if (tag == kKeyBegin) key_begin_ = column;
     if (tag == kKeys) keys_ = column;
+    if (tag == kChunks) {
+      OK_OR_RETURN(chunks, ChunkMap::parse(column, shard_bytes_, subject));
+      chunks_ = std::make_shared<const ChunkMap>(std::move(chunks));
+    }
     has_labels_ = has_labels_ || tag == kLabels;
     has_keys_ = has_keys_ || tag == kKeyBegin;
   }
@@ -265,8 +281,8 @@ Status IndexSection::check(std::uint64_t components, std::string_view subject) c
     return reader.damaged("keys are out of order");
   for (std::uint64_t i = 0; i < components; ++i) {
     const Component c = component_at(i);
-    if (c.length > shard_bytes_ || c.offset > shard_bytes_ - c.length) {
-      return reader.damaged(format("component {} reaches beyond the shard's {} bytes", i, shard_bytes_));
+    if (c.length > reach() || c.offset > reach() - c.length) {
+      return reader.damaged(format("component {} reaches beyond the shard's {} bytes", i, reach()));
     }
     if (c.name >= names_.size()) return reader.damaged(format("component {} has no name", i));
   }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "format/chunked/chunk_map.h"
 #include "format/load.h"
 #include "format/manifest.h"
 
@@ -24,11 +26,12 @@ enum class LocatorKind : std::uint16_t {
   byte_range = 1,   ///< offset and length in the shard file
   row = 2,          ///< row group and row (reserved)
   array_slice = 3,  ///< slice of an array (reserved)
+  unpacked = 4,     ///< offset and length among the unpacked bytes of the shard's chunks
 };
 
 /// Where one file of one sample lies in its shard.
 struct Component {
-  std::uint64_t offset = 0;
+  std::uint64_t offset = 0;  ///< in the shard's file; among the unpacked bytes of its chunks, if it has such
   std::uint64_t length = 0;  ///< below 2^48
   std::uint32_t crc32c = 0;  ///< of exactly these bytes; Castagnoli, initial and final value 0xffffffff
   std::uint16_t name = 0;    ///< position in the section's names()
@@ -58,6 +61,8 @@ class SectionBuilder {
   /// Empty: nothing changes. REQUIRES: else one for each.
   void place(std::span<const std::uint64_t> offsets);
   std::uint64_t samples() const { return first_.size(); }
+  /// The shard is packed: all offsets are those of unpacked bytes.
+  void set_chunks(const ChunkMap& chunks) { chunks_ = chunks.encode(); }
   /// The section's bytes; deterministic.
   std::string encode(std::uint64_t shard_bytes, const Digest& shard_hash) const;
 
@@ -69,6 +74,7 @@ class SectionBuilder {
   std::vector<std::int64_t> label_;
   std::vector<std::uint32_t> key_begin_;
   std::string keys_;
+  std::string chunks_;  // empty: the shard is not packed
 };
 
 /// A section that was checked whole when it was parsed: every accessor is then safe for i < samples().
@@ -81,6 +87,10 @@ class IndexSection {
 
   std::uint64_t samples() const { return samples_; }
   std::uint64_t shard_bytes() const { return shard_bytes_; }
+  /// Where all offsets lie below: its bytes, or those that its chunks unpack to.
+  std::uint64_t reach() const { return chunks_ ? chunks_->bytes() : shard_bytes_; }
+  /// Of a shard that is packed, else null. Lives no longer than the section, or copies of it.
+  const ChunkMap* chunks() const { return chunks_.get(); }
   const Digest& shard_hash() const { return shard_hash_; }
   const std::vector<std::string>& names() const { return names_; }
   std::uint32_t component_count(std::uint64_t sample) const {
@@ -126,6 +136,7 @@ class IndexSection {
   std::span<const std::byte> first_, components_, labels_, key_begin_, keys_;
   bool has_labels_ = false;
   bool has_keys_ = false;
+  std::shared_ptr<const ChunkMap> chunks_;  // shared by copies
 };
 
 /// The whole file: header, section table, sections in the order of the manifest's shards.

@@ -121,7 +121,7 @@ TEST(IndexSection, names_the_field_that_does_not_hold) {
   // Six columns of 24 bytes follow the header of 72; their data begins at 216, sorted by tag.
   EXPECT_EQ(section_error(patched_section<char>(0, 'X')), "s: is not an index section");
   EXPECT_EQ(section_error(patched_section<std::uint16_t>(4, 2)),
-            "s: has locators of kind 2, this stoker reads kind 1\n  try: update stoker");
+            "s: has locators of kind 2, this stoker reads kinds 1 and 4\n  try: update stoker");
   EXPECT_EQ(section_error(patched_section<std::uint16_t>(6, 9999)), "s: column directory is torn");
   EXPECT_EQ(section_error(patched_section<std::uint64_t>(8, 3)), "s: a column's size does not fit 3 samples");
   EXPECT_EQ(section_error(patched_section<std::uint64_t>(8, ~0ull)), "s: counts more than a shard can hold");
@@ -131,8 +131,8 @@ TEST(IndexSection, names_the_field_that_does_not_hold) {
             "s: component 2 reaches beyond the shard's 3080 bytes");
   EXPECT_EQ(section_error(patched_section<std::uint64_t>(64, 1)),
             "s: needs features 0x1, which this stoker does not know\n  try: update stoker");
-  EXPECT_EQ(section_error(patched_section<std::uint16_t>(72, 7)),
-            "s: has column 7, which this stoker does not know\n  try: update stoker");
+  EXPECT_EQ(section_error(patched_section<std::uint16_t>(72, 8)),
+            "s: has column 8, which this stoker does not know\n  try: update stoker");
   EXPECT_EQ(section_error(patched_section<std::uint16_t>(72, 2)), "s: column 2 is there twice");
   EXPECT_EQ(section_error(patched_section<std::uint64_t>(72 + 8, 1 << 20)),
             "s: column 1 reaches beyond the end");

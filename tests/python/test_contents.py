@@ -107,7 +107,7 @@ def test_several_datasets_are_mixed_in_fixed_shares(example_dataset, stoker, exa
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"shuffle": "some"}, "loader: shuffle: unknown value 'some' (one of: True, False, full, by_shard)"),
+        ({"shuffle": "some"}, "loader: shuffle: unknown value 'some' (one of: True, False, full, by_shard, by_chunk)"),
         ({"array": True, "tokens": 5}, "loader: array and tokens: a batch holds one of them"),
         ({"tokens": {"size": 5}}, "loader: tokens: unknown key 'size' (one of: length, ahead, stored, dtype)"),
         (

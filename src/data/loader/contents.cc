@@ -149,16 +149,27 @@ Status Contents::set_up_fields() {
   return Status();
 }
 
-std::vector<std::uint64_t> Contents::units_per_shard() const {
+// Of runs of so many samples each.
+std::vector<std::uint64_t> Contents::units_of(std::span<const std::uint64_t> samples) const {
   std::vector<std::uint64_t> units;
-  std::uint64_t samples = 0, before = 0;
-  for (const formats::ShardInfo& shard : source_->split().shards) {
-    samples += shard.samples;
-    const std::uint64_t until = tokens_ ? tokens_->sequences_before(samples) : samples;
+  std::uint64_t sum = 0, before = 0;
+  for (const std::uint64_t run : samples) {
+    sum += run;
+    const std::uint64_t until = tokens_ ? tokens_->sequences_before(sum) : sum;
     units.push_back(until - before);
     before = until;
   }
   return units;
+}
+
+std::vector<std::uint64_t> Contents::units_per_shard() const {
+  std::vector<std::uint64_t> samples;
+  for (const formats::ShardInfo& shard : source_->split().shards) samples.push_back(shard.samples);
+  return units_of(samples);
+}
+
+std::vector<std::uint64_t> Contents::units_per_chunk() const {
+  return units_of(source_->samples().samples_per_chunk());
 }
 
 Result<formats::Locator> Contents::file_of(std::uint64_t unit) const {

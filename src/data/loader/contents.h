@@ -48,6 +48,8 @@ class Contents {
   std::uint64_t units() const { return tokens_ ? tokens_->sequences() : source_->samples().size(); }
   /// Those of each shard of the split, in order.
   std::vector<std::uint64_t> units_per_shard() const;
+  /// Those of each chunk: see SampleTable::samples_per_chunk().
+  std::vector<std::uint64_t> units_per_chunk() const;
   /// How a unit lies in the batch; 0 bytes: as long as its file.
   DType element() const { return element_; }
   const Shape& shape() const { return shape_; }
@@ -75,6 +77,7 @@ class Contents {
  private:
   Contents(const formats::ShardSource& source, const LoaderOptions& options)
       : source_(&source), options_(options) {}
+  std::vector<std::uint64_t> units_of(std::span<const std::uint64_t> samples) const;
   Status set_up_images();
   Status set_up_array();
   Status set_up_tokens();

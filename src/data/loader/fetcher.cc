@@ -43,6 +43,9 @@ void Fetcher::begin(std::span<const formats::Locator> files) {
 }
 
 bool Fetcher::fits(const Run& run, const formats::Locator& file) const {
+  // What lies between files of a packed shard may be chunks that nobody wants; in order, each is unpacked
+  // once.
+  if (source_.samples().sections()[file.shard]->chunks()) return false;
   const std::uint64_t end = run.offset + run.length;
   return file.shard == files_[order_[run.begin]].shard && file.offset <= end + kGap &&
          file.length <= kLongestRun && file.offset + file.length - run.offset <= kLongestRun;

@@ -8,7 +8,8 @@ OrderOptions order_of(const Contents& contents, const LoaderOptions& options) {
   return {.samples = contents.units(),
           .seed = options.seed,
           .shuffle = options.shuffle,
-          .shards = contents.units_per_shard(),
+          .shards =
+              options.shuffle == Shuffle::by_chunk ? contents.units_per_chunk() : contents.units_per_shard(),
           .window = options.window,
           .weights = options.weights,
           .mixture = options.mixture};

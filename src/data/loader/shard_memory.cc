@@ -18,17 +18,17 @@ constexpr std::uint64_t kCacheLine = 64;
 }  // namespace
 
 std::unique_ptr<ShardMemory> ShardMemory::create(const formats::ShardSource& source, ByteCount budget) {
-  const std::vector<formats::ShardInfo>& shards = source.split().shards;
+  const std::vector<const formats::IndexSection*>& shards = source.samples().sections();
   std::uint64_t left = budget.value;
-  for (const formats::ShardInfo& shard : shards) {
-    if (shard.bytes > left) return nullptr;
-    left -= shard.bytes;
+  for (const formats::IndexSection* shard : shards) {
+    if (shard->reach() > left) return nullptr;
+    left -= shard->reach();
   }
   std::unique_ptr<ShardMemory> memory(new ShardMemory(source));
   memory->shards_ = std::vector<Shard>(shards.size());
   for (std::size_t i = 0; i < shards.size(); ++i) {
     Shard& shard = memory->shards_[i];
-    const std::uint64_t size = shards[i].bytes;
+    const std::uint64_t size = shards[i]->reach();
     if (size == 0) continue;
     // Pages take memory when they are first written.
     void* begin =

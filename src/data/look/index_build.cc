@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "data/look/shard_scan.h"
 #include "data/pack/source.h"
+#include "format/chunked/chunk_reader.h"
 #include "format/side_index.h"
 #include "format/streams/stream_index.h"
 
@@ -47,7 +48,7 @@ class ShardReading {
 
   template <typename GoOn>
   Status run(const GoOn& go_on) {
-    OK_OR_RETURN(scan, scan_shard(path_));
+    OK_OR_RETURN(scan, scan_for_index(path_));
     work_.scan = std::move(scan);
     for (const ShardSample& sample : work_.scan.samples) {
       for (const ShardMember& member : sample.members) members_.push_back({&member, members_.size()});
@@ -63,13 +64,33 @@ class ShardReading {
       const auto block = std::span(buffer).first(std::min(formats::kHashBlock, work_.scan.bytes - at));
       RETURN_IF_ERROR(file.read_at(at, block));
       work_.blocks.push_back(formats::block_digest(hash_, block));
-      feed(at, block);
+      if (!work_.scan.chunks) feed(at, block);
       if (!go_on(block.size())) return cancelled("stopped");
     }
+    if (work_.scan.chunks) RETURN_IF_ERROR(read_chunks(file, go_on));
     return read_labels(file);
   }
 
  private:
+  // Members in the order in which they lie among unpacked bytes: each chunk is unpacked once.
+  template <typename GoOn>
+  Status read_chunks(const File& file, const GoOn& go_on) {
+    constexpr ByteCount kKept{64u << 20};  // for each thread that reads a shard
+    const formats::ChunkReader reader(*work_.scan.chunks, std::make_shared<formats::ChunkCache>(kKept),
+                                      printable(path_.string()));
+    std::vector<std::byte> bytes;
+    for (const Numbered& numbered : members_) {
+      std::uint32_t& crc = work_.crcs[numbered.number];
+      for (std::uint64_t at = 0; at < numbered.member->bytes; at += formats::kHashBlock) {
+        bytes.resize(std::min(formats::kHashBlock, numbered.member->bytes - at));
+        RETURN_IF_ERROR(reader.read(file, numbered.member->data_offset + at, bytes));
+        crc = crc32c(bytes, crc);
+      }
+      if (!go_on(0)) return cancelled("stopped");
+    }
+    return {};
+  }
+
   void feed(std::uint64_t begin, std::span<const std::byte> block) {
     const std::uint64_t end = begin + block.size();
     for (std::size_t i = next_; i < members_.size() && members_[i].member->data_offset < end; ++i) {
@@ -170,6 +191,7 @@ std::string section_of(const Work& work, bool has_labels, bool json_is_label) {
     }
     section.add(entry);
   }
+  if (work.scan.chunks) section.set_chunks(*work.scan.chunks);
   return section.encode(work.scan.bytes, formats::shard_hash(work.blocks));
 }
 

@@ -4,6 +4,8 @@
 
 #include "data/decode/decode.h"
 #include "data/look/foreign_example.h"
+#include "format/chunked/chunk_reader.h"
+#include "format/shard_source.h"
 
 namespace stoker::data {
 
@@ -146,6 +148,33 @@ Result<ShardScan> scan_parquet(const ParquetFile& file, const formats::ReadAt& r
     table.bytes.emplace_back(name, std::move(places));
   }
   return samples_of(table, read, subject, stem);
+}
+
+Result<ShardScan> scan_packed_parquet(const ParquetFile& file, const File& shard, const std::string& subject,
+                                      const std::string& stem) {
+  OK_OR_RETURN(size, shard.size());
+  OK_OR_RETURN(table, begin_table(file));
+  std::vector<formats::ChunkedArray> arrays;
+  std::uint64_t begin = 0;
+  for (const std::string& name : file.names()) {
+    if (file.kind(name) != ParquetFile::Kind::bytes) continue;
+    OK_OR_RETURN(packed, file.packed(name));
+    for (ParquetFile::Place& place : packed.places) place.offset += begin;
+    begin += packed.pages.shape[0];
+    arrays.push_back(std::move(packed.pages));
+    table.bytes.emplace_back(name, std::move(packed.places));
+  }
+  OK_OR_RETURN(chunks, formats::ChunkMap::create(std::move(arrays), size, subject));
+  const formats::ChunkReader reader(chunks, std::make_shared<formats::ChunkCache>(formats::kKeptChunks),
+                                    subject);
+  const formats::ReadAt read = [&](std::uint64_t offset, std::span<std::byte> out) {
+    return reader.read(shard, offset, out);
+  };
+  OK_OR_RETURN(scan, samples_of(table, read, subject, stem));
+  scan.bytes = size;
+  scan.end = size;
+  scan.chunks = std::make_shared<const formats::ChunkMap>(std::move(chunks));
+  return scan;
 }
 
 Result<ShardScan> unpack_parquet(const ParquetFile& file, const std::string& subject, const std::string& stem,

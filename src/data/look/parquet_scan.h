@@ -20,6 +20,10 @@ namespace stoker::data {
 Result<ShardScan> scan_parquet(const formats::ParquetFile& file, const formats::ReadAt& read,
                                const std::string& subject, const std::string& stem);
 
+/// The same of a packed file: places are those among the unpacked bytes of its pages. `shard` is the file.
+Result<ShardScan> scan_packed_parquet(const formats::ParquetFile& file, const File& shard,
+                                      const std::string& subject, const std::string& stem);
+
 /// The same of any file that can be read: its values are unpacked into `out`, a new file, one after another,
 /// and places are in that. A value without bytes counts for none. Cancelled when `progress` says stop.
 Result<ShardScan> unpack_parquet(const formats::ParquetFile& file, const std::string& subject,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "data/pack/shard/container.h"
+#include "format/chunked/chunk_map.h"
 
 namespace stoker::data {
 
@@ -43,6 +45,8 @@ struct ShardScan {
   NotTaken not_taken;
   std::uint64_t end = 0;    ///< behind the last member
   std::uint64_t bytes = 0;  ///< of the file
+  /// Of a shard that is packed: members lie among its unpacked bytes. Shared by copies.
+  std::shared_ptr<const formats::ChunkMap> chunks;
 };
 
 /// Whether a file is called as TFRecord shards are: `.tfrecord`, or by its number of how many
@@ -82,5 +86,9 @@ Result<UnpackedShard> scan_or_unpack(const Path& file, const Path& scratch, Prog
 /// names without a dot, `__..__`) are skipped. Invalid for a name that leaves the folder and for two files of
 /// one sample with one extension, Corrupt for a damaged archive.
 Result<ShardScan> scan_shard(const Path& file);
+
+/// The same, and of HDF5, Zarr and Parquet files whose samples lie in packed chunks or in rows of arrays the
+/// places among their unpacked bytes.
+Result<ShardScan> scan_for_index(const Path& file);
 
 }  // namespace stoker::data

@@ -29,7 +29,7 @@ Result<EpochOrder> EpochOrder::create(const OrderOptions& options, Epoch epoch) 
   if (options.samples == 0) return invalid("order: no samples");
   if (options.samples > most)
     return invalid("order: {} samples are too many (at most {})", options.samples, most);
-  if (options.shuffle == Shuffle::by_shard) {
+  if (options.shuffle == Shuffle::by_shard || options.shuffle == Shuffle::by_chunk) {
     std::uint64_t sum = 0;
     for (std::uint64_t samples : options.shards) sum += samples;
     if (sum != options.samples)
@@ -60,6 +60,7 @@ EpochOrder::EpochOrder(const OrderOptions& options, std::uint64_t epoch)
       permutations_.emplace_back(samples_, permutation_key(seed_, epoch_, kOfSamples));
       break;
     case Shuffle::by_shard:
+    case Shuffle::by_chunk:
       lay_out_shards(options);
       break;
     case Shuffle::weighted:

@@ -24,6 +24,7 @@ enum class Shuffle {
   every_epoch,  ///< torch.randperm's, as DistributedSampler: 4 bytes per sample
   full,         ///< any order is as likely as with every_epoch, in no memory
   by_shard,     ///< shards in random order, samples mixed within a window of them: for slow random reads
+  by_chunk,     ///< as by_shard with packed chunks in place of shards: each is unpacked once
   weighted,     ///< drawn with replacement, by weight
   mixed,        ///< several datasets with fixed shares: see Mixture
 };
@@ -40,8 +41,9 @@ struct OrderOptions {
   std::uint64_t samples = 0;  ///< at least 1; at most 2^32 - 1 with every_epoch and weighted, else 2^48
   std::uint64_t seed = 0;
   Shuffle shuffle = Shuffle::every_epoch;
-  std::vector<std::uint64_t> shards = {};  ///< by_shard: how many samples each has; their sum is `samples`
-  std::uint32_t window = 16;               ///< by_shard: so many shards are mixed with each other
+  /// by_shard: how many samples each has; by_chunk: those of each chunk. Their sum is `samples`.
+  std::vector<std::uint64_t> shards = {};
+  std::uint32_t window = 16;  ///< by_shard, by_chunk: so many of them are mixed with each other
   /// weighted: one for each sample. Shared by the orders of all epochs.
   std::shared_ptr<const WeightTable> weights = {};
   /// mixed: the datasets that lie one behind the other; their sum is `samples`. An epoch is so many positions
@@ -83,6 +85,7 @@ class EpochOrder {
       case Shuffle::full:
         return permutations_[0].at(place);
       case Shuffle::by_shard:
+      case Shuffle::by_chunk:
         return in_window(place);
       case Shuffle::weighted:
         return drawn(place);
@@ -113,12 +116,12 @@ class EpochOrder {
   Shuffle kind_;
   std::vector<std::uint32_t> order_;       // every_epoch
   std::vector<Permutation> permutations_;  // full: one; by_shard: of each window
-  std::vector<Window> windows_;            // by_shard
+  std::vector<Window> windows_;            // by_shard, by_chunk
   struct ShardPlace {
     std::uint64_t first_sample = 0;
     std::uint64_t samples = 0;
   };
-  std::vector<ShardPlace> shard_order_;         // by_shard
+  std::vector<ShardPlace> shard_order_;         // by_shard, by_chunk
   std::shared_ptr<const WeightTable> weights_;  // shared with the options
   std::optional<Mixture> mixture_;              // mixed
   std::vector<std::uint64_t> dataset_begins_;   // mixed: number of each dataset's first sample

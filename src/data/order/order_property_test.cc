@@ -237,6 +237,21 @@ TEST(ShardOrder, has_the_quality_that_is_stated) {
   EXPECT_LT(none.open_shards, 2.1);
 }
 
+TEST(ChunkOrder, has_the_quality_that_is_stated) {
+  std::vector<std::uint64_t> chunks(781, 64);
+  chunks.push_back(16);
+  const auto quality = [&](std::uint32_t window) {
+    const OrderOptions options{
+        .samples = 50000, .seed = 1, .shuffle = Shuffle::by_chunk, .shards = chunks, .window = window};
+    return measure_shuffle(EpochOrder::create(options, Epoch{0}).value(), chunks, 256);
+  };
+  const std::pair<std::uint32_t, double> stated[] = {{16, 0.08}, {64, 0.29}, {256, 0.74}, {782, 1.0}};
+  for (const auto& [window, share] : stated) {
+    EXPECT_NEAR(quality(window).shards_per_batch, share, 0.006) << window;
+    EXPECT_NEAR(quality(window).distance, 1, 0.05) << window;
+  }
+}
+
 TEST(Mixture, gives_every_dataset_its_share_and_every_sample_its_turn) {
   std::mt19937 chance(7);
   for (int i = 0; i < 30; ++i) {

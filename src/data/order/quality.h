@@ -19,7 +19,7 @@ struct ShuffleQuality {
   double open_shards = 0;
 };
 
-/// Measures all of an order. `shards` are the samples in each; `batch` is over all ranks.
+/// Measures all of an order. `shards` are the samples in each, or those of chunks; `batch` is over all ranks.
 ShuffleQuality measure_shuffle(const EpochOrder& order, std::span<const std::uint64_t> shards,
                                std::uint64_t batch);
 

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/stopwatch.h"
 #include "base/thread.h"
+#include "format/chunked/chunk_reader.h"
 #include "format/shard_source.h"
 
 namespace stoker::data {
@@ -52,7 +53,7 @@ class ShardCheck {
   /// `go_on(bytes)` is told of progress; false ends the check.
   template <typename GoOn>
   void check_bytes(const GoOn& go_on) {
-    list_extents();
+    if (!section_.chunks()) list_extents();
     const Result<File> file = File::open_read(path_);
     if (!file.ok()) return add("-", format("{} bytes", info_.bytes), std::string(file.status().message()));
     Bytes buffer(hash_ == formats::BlockHash::sha256 ? kTogether * formats::kHashBlock : kPiece);
@@ -63,6 +64,7 @@ class ShardCheck {
       if (!bytes.ok()) return;  // it is in `damaged`
       if (!go_on(*bytes)) return;
     }
+    if (section_.chunks()) check_unpacked(*file, go_on);
     add_bad_blocks();
   }
 
@@ -137,6 +139,30 @@ class ShardCheck {
 
   void add(std::string sample, std::string expected, std::string found) {
     damaged.push_back({info_.file, std::move(sample), std::move(expected), std::move(found)});
+  }
+
+  // The files of a packed shard, in the order in which they lie in its chunks.
+  template <typename GoOn>
+  void check_unpacked(const File& file, const GoOn& go_on) {
+    constexpr ByteCount kKept{64u << 20};  // for each thread
+    list_extents();
+    const formats::ChunkReader reader(*section_.chunks(), std::make_shared<formats::ChunkCache>(kKept),
+                                      info_.file);
+    Bytes bytes;
+    for (Extent& extent : extents_) {
+      const Component& c = extent.component;
+      Status status;
+      for (std::uint64_t at = 0; at < c.length && status.ok(); at += bytes.size()) {
+        bytes.resize(std::min(formats::kHashBlock, c.length - at));
+        status = reader.read(file, c.offset + at, bytes);
+        extent.crc = crc32c(bytes, extent.crc);
+      }
+      if (!status.ok() || extent.crc != c.crc32c) {
+        add(name_of(extent), format("CRC-32C {:08x}", c.crc32c),
+            status.ok() ? format("{:08x}", extent.crc) : std::string(status.message()));
+      }
+      if (!go_on(0)) return;
+    }
   }
 
   void list_extents() {

@@ -35,6 +35,8 @@ class ChunkCache {
  public:
   /// Chunks that somebody reads stay beyond the limit.
   explicit ChunkCache(ByteCount limit) : limit_(limit.value) {}
+  /// From the next chunk on.
+  void set_limit(ByteCount limit) { limit_.store(limit.value); }
 
   /// Which chunk: a number that its array alone has (see new_owner()), and the chunk's own.
   struct Key {
@@ -74,7 +76,7 @@ class ChunkCache {
   void keep(Key key, const Chunk& chunk) REQUIRES_LOCK(mutex_);
   void make_room() REQUIRES_LOCK(mutex_);
 
-  const std::uint64_t limit_;
+  std::atomic<std::uint64_t> limit_;
   std::atomic<std::uint64_t> owners_{1};
 
   mutable Mutex mutex_;

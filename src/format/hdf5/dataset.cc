@@ -5,9 +5,8 @@
 #include <numeric>
 
 #include "format/chunks/filters.h"
-#include "format/hdf5/api.h"
-#include "format/hdf5/describe.h"
 #include "format/hdf5/filters.h"
+#include "format/hdf5/parts.h"
 
 namespace stoker::formats {
 
@@ -21,44 +20,7 @@ constexpr std::uint64_t kMostChunkBytes = std::uint64_t{1} << 31;
 constexpr std::uint64_t kPieceBytes = 1u << 20;  // of a contiguous dataset, read at once
 constexpr int kMostNesting = 1;                  // a virtual dataset's parts are no virtual ones
 
-// A source of a virtual dataset's rows.
-struct Source {
-  std::uint64_t first_row = 0;
-  std::uint64_t source_row = 0;
-  std::uint64_t rows = 0;
-  std::unique_ptr<Hdf5Dataset> dataset;
-};
-
 }  // namespace
-
-struct Hdf5Dataset::Parts {
-  Description about;
-  std::string subject;
-  std::uint64_t row_bytes = 0;
-  std::uint64_t bytes = 0;  // all rows
-  Extents counts;           // chunks along each dimension
-  Extents chunk_strides;
-  Extents no_strides;
-  std::uint64_t chunk_bytes = 0;
-  File file;
-  std::vector<Source> sources;
-  // Shared with other datasets of the same file or dataset.
-  std::shared_ptr<ChunkCache> cache;
-  std::uint64_t owner = 0;
-
-  Status prepare();
-  Status add_sources(const Path& folder, const Hdf5Options& options, int nesting);
-  Result<Buffer> load(std::uint64_t number) const;
-  Status read_piece(std::uint64_t offset, std::span<std::byte> out) const;
-  Status read_from_chunks(std::uint64_t block, std::span<const std::uint64_t> rows,
-                          std::span<const std::size_t> to, std::span<std::byte> out) const;
-  Status read_contiguous(std::uint64_t first, std::span<std::byte> out) const;
-  Status read_sources(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
-
-  static Result<std::vector<std::unique_ptr<Hdf5Dataset>>> open_all(const Path& file,
-                                                                    const std::vector<std::string>& names,
-                                                                    const Hdf5Options& options, int nesting);
-};
 
 Hdf5Dataset::Hdf5Dataset(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Hdf5Dataset::~Hdf5Dataset() { parts_->cache->forget(parts_->owner); }

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "format/chunked/chunk_map.h"
 #include "format/chunks/box.h"
 #include "format/chunks/chunk_cache.h"
 #include "format/chunks/element_type.h"
@@ -65,6 +66,9 @@ class Hdf5Dataset {
   /// Where in the file the elements lie as they are read, one behind another. Invalid, saying why, for a
   /// dataset that is packed, in chunks, in the header or in other files, or that was never written.
   Result<std::uint64_t> run() const;
+  /// Where its chunks lie and how they are packed; a dataset in one piece is cut into some of about 1 MiB.
+  /// Invalid, saying why, for a virtual one, one in the header and one that was never written.
+  Result<ChunkedArray> chunked() const;
 
   /// `count` rows from `first` on, C order, this machine's byte order. Invalid beyond the end; what was never
   /// written reads as the fill value. REQUIRES: `out` is count x row_bytes().

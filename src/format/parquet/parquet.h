@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "format/chunked/chunk_map.h"
 #include "format/tar.h"
 
 namespace stoker::formats {
@@ -57,6 +58,13 @@ class ParquetFile {
   /// dictionaries: then no value lies anywhere by itself. Reads headers and lengths, and passes over the
   /// values.
   Result<std::vector<Place>> places(const std::string& column, const ParquetLimits& limits = {}) const;
+  /// The same of a column that is packed or has dictionaries: its pages, and where in them, unpacked and one
+  /// behind another, each value lies. Unpacks every page once. Pages without a value are left out.
+  struct Packed {
+    ChunkedArray pages;
+    std::vector<Place> places;
+  };
+  Result<Packed> packed(const std::string& column, const ParquetLimits& limits = {}) const;
   /// Reads these columns, each of them with rows() values. REQUIRES: they are among names(). Invalid for a
   /// column of another type (only BYTE_ARRAY, INT32, INT64), an encoding (only plain and dictionary) or a
   /// compression (none, Snappy, gzip, zstd) that is not read, and beyond the limits.

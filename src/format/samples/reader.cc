@@ -152,6 +152,8 @@ Result<SampleArrays> SampleArrays::open(const Path& file, ArrayFormat format) {
 
 Result<std::uint64_t> SampleArrays::run() const { return store_->run(std::string(kSampleBytes)); }
 
+Result<ChunkedArray> SampleArrays::chunked() const { return store_->chunked(std::string(kSampleBytes)); }
+
 Status SampleArrays::read(std::uint64_t begin, std::span<std::byte> out) const {
   return store_->read_rows(std::string(kSampleBytes), begin, out.size(), out);
 }

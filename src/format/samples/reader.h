@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "format/chunked/chunk_map.h"
 #include "format/samples/layout.h"
 
 namespace stoker::formats {
@@ -48,6 +49,8 @@ class SampleArrays {
 
   /// Where the array `bytes` begins in the file. Invalid, saying why, where it does not lie there as one run.
   Result<std::uint64_t> run() const;
+  /// Where its chunks lie, if it does not. Invalid, saying why, where they are in no one file.
+  Result<ChunkedArray> chunked() const;
   /// These of `bytes`, wherever they lie, unpacked. REQUIRES: begin + out.size() <= bytes().
   Status read(std::uint64_t begin, std::span<std::byte> out) const;
 

@@ -68,6 +68,8 @@ Result<RowArrays> RowArrays::open(const Path& file, ArrayFormat format) {
   return arrays;
 }
 
+Result<ChunkedArray> RowArrays::chunked(const Array& array) const { return store_->chunked(array.name); }
+
 Status RowArrays::read(const Array& array, std::uint64_t first, std::uint64_t count,
                        std::span<std::byte> out) const {
   return store_->read_rows(array.name, first, count, out);

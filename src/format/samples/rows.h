@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/tensor_view.h"
+#include "format/chunked/chunk_map.h"
 #include "format/samples/layout.h"
 #include "format/samples/reader.h"
 
@@ -37,6 +38,8 @@ class RowArrays {
   /// The others: of another number of rows, or of what is no number.
   const std::vector<std::string>& others() const { return others_; }
 
+  /// Where its chunks lie. Invalid, saying why, where they are in no one file.
+  Result<ChunkedArray> chunked(const Array& array) const;
   /// Rows of `array`, C order, little-endian. REQUIRES: first + count <= rows(), and `out` has room for them.
   Status read(const Array& array, std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
 

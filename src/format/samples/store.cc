@@ -32,6 +32,7 @@ class Hdf5Store final : public SampleArrays::Store {
     return arrays_.at(name)->read_rows(first, count, out);
   }
   Result<std::uint64_t> run(const std::string& name) const override { return arrays_.at(name)->run(); }
+  Result<ChunkedArray> chunked(const std::string& name) const override { return arrays_.at(name)->chunked(); }
 
  private:
   Path file_;
@@ -71,6 +72,7 @@ class ZarrStore final : public SampleArrays::Store {
     OK_OR_RETURN(piece, arrays_.at(name)->run());
     return piece.begin;
   }
+  Result<ChunkedArray> chunked(const std::string& name) const override { return arrays_.at(name)->chunked(); }
 
  private:
   std::shared_ptr<const ZarrFiles> files_;  // shared with the arrays

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "format/chunked/chunk_map.h"
 #include "format/chunks/box.h"
 #include "format/chunks/element_type.h"
 #include "format/samples/layout.h"
@@ -34,6 +35,8 @@ class SampleArrays::Store {
                            std::span<std::byte> out) const = 0;
   /// Where in the file it begins, if it lies there as one run.
   virtual Result<std::uint64_t> run(const std::string& name) const = 0;
+  /// Where in the file its chunks lie. Invalid, saying why, where they do not lie there.
+  virtual Result<ChunkedArray> chunked(const std::string& name) const = 0;
 
  protected:
   std::vector<std::string> names_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "format/chunked/chunk_map.h"
 #include "format/chunks/chunk_cache.h"
 #include "format/zarr/files.h"
 #include "format/zarr/metadata.h"
@@ -45,6 +46,9 @@ class ZarrArray {
   /// bytes or little-endian numbers that nothing packs, in one stored object. Invalid, saying why, for any
   /// other.
   Result<ZarrFiles::Piece> run() const;
+  /// Where its chunks lie in the file of the store, and how they are packed. Invalid, saying why, for a store
+  /// of many files.
+  Result<ChunkedArray> chunked() const;
   /// `count` rows from `first` on; `out` is count x row_bytes().
   Status read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
   /// These rows, in this order. Each chunk is asked for once, however the rows lie.
@@ -59,6 +63,8 @@ class ZarrArray {
   Result<Buffer> load_object(std::span<const std::uint64_t> at) const;
   Result<Buffer> load_from_shard(std::span<const std::uint64_t> at) const;
   Result<Buffer> load_shard_index(std::span<const std::uint64_t> shard) const;
+  Status place_shard(std::span<const std::uint64_t> at, const ZarrFiles::Piece& piece,
+                     ChunkedArray& array) const;
   std::string object_key(std::span<const std::uint64_t> at) const;
   Status copy_part(const Box& box, std::span<const std::uint64_t> at, std::span<std::byte> out) const;
 

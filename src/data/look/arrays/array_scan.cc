@@ -95,6 +95,34 @@ Result<ShardScan> scan_arrays(const Path& path, const std::string& stem) {
   return scan;
 }
 
+Result<ShardScan> scan_chunks(const Path& path, const std::string& stem) {
+  const std::string subject = printable(path.string());
+  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(size, file.size());
+  Result<SampleArrays> opened = open_arrays(path);
+  if (!opened.ok() && opened.status().code() != Code::not_found) return opened.status();
+  Result<ShardScan> scan = ShardScan();
+  std::vector<formats::ChunkedArray> arrays;
+  if (!opened.ok()) {
+    scan = scan_rows(path, stem, arrays);
+  } else {
+    Result<formats::ChunkedArray> bytes = opened->chunked();
+    if (!bytes.ok())
+      return bytes.status().code() == Code::invalid ? not_by_itself(path, bytes.status()) : bytes.status();
+    arrays.push_back(std::move(*bytes));
+    const formats::ReadAt read = [&](std::uint64_t offset, std::span<std::byte> out) {
+      return opened->read(offset, out);
+    };
+    scan = samples_of(*opened, 0, read, subject, stem);
+  }
+  if (!scan.ok()) return scan.status();
+  OK_OR_RETURN(chunks, formats::ChunkMap::create(std::move(arrays), size, subject));
+  scan->chunks = std::make_shared<const formats::ChunkMap>(std::move(chunks));
+  scan->bytes = size;
+  scan->end = size;
+  return scan;
+}
+
 Result<UnpackedShard> unpack_arrays(const Path& path, const std::string& stem, const Path& scratch,
                                     Progress& progress) {
   constexpr std::uint64_t kPiece = 8u << 20;

@@ -15,6 +15,10 @@ namespace stoker::data {
 /// none. Invalid, with a cure, for one whose bytes lie nowhere as they are (compressed, in chunks).
 Result<ShardScan> scan_arrays(const Path& file, const std::string& stem);
 
+/// The same of one whose bytes are packed, or whose arrays have a row for each sample: its places are those
+/// among the unpacked bytes of its chunks. Invalid for one that lies in several files.
+Result<ShardScan> scan_chunks(const Path& file, const std::string& stem);
+
 /// The same of any that can be read: its bytes are unpacked into a file in `scratch` without a name.
 /// Cancelled when `progress` says stop, NoSpace before the disk is full.
 Result<UnpackedShard> unpack_arrays(const Path& file, const std::string& stem, const Path& scratch,

@@ -57,22 +57,65 @@ std::int64_t number_in(std::span<const std::byte> bytes, DType type) {
   return value;
 }
 
+// A file that each sample has: a row of the array behind a .npy header.
+struct Kind {
+  const RowArrays::Array* array = nullptr;
+  std::string extension;
+  std::string header;
+
+  std::uint64_t bytes() const { return header.size() + array->row_bytes; }
+};
+
+std::vector<Kind> kinds_of(const RowArrays& arrays, const RowArrays::Array* label) {
+  std::vector<Kind> kinds;
+  const std::size_t files = arrays.arrays().size() - (label ? 1 : 0);
+  for (const RowArrays::Array& array : arrays.arrays()) {
+    if (&array != label)
+      kinds.push_back({&array, extension_of_array(array.name, files == 1), npy_header(array.type, array.row)});
+  }
+  return kinds;
+}
+
+ShardScan begin_scan(const RowArrays& arrays, const std::string& stem) {
+  ShardScan scan;
+  scan.samples.resize(arrays.rows());
+  for (std::uint64_t i = 0; i < arrays.rows(); ++i) scan.samples[i].key = format("{}/{:08}", stem, i);
+  for (const std::string& name : arrays.others()) scan.not_taken[format("array '{}'", name)] = arrays.rows();
+  return scan;
+}
+
+void add_member(ShardSample& sample, const Kind& kind, std::uint64_t place) {
+  sample.members.push_back({.name = format("{}.{}", sample.key, kind.extension),
+                            .extension = kind.extension,
+                            .header_offset = place,
+                            .data_offset = place,
+                            .bytes = kind.bytes()});
+}
+
+// Labels of `count` rows from `first` on.
+Status add_labels(const RowArrays& arrays, const RowArrays::Array* label, std::uint64_t first,
+                  std::uint64_t count, ShardScan& scan) {
+  if (!label) return {};
+  std::vector<std::byte> rows(count * label->row_bytes);
+  RETURN_IF_ERROR(arrays.read(*label, first, count, rows));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto row = std::span<const std::byte>(rows).subspan(i * label->row_bytes, label->row_bytes);
+    const std::int64_t number = number_in(row, label->type);
+    if (number >= 0) scan.samples[first + i].label = number;
+  }
+  return {};
+}
+
 // Writes the rows one behind the other, and makes their samples.
 class Unpacking {
  public:
   Unpacking(const RowArrays& arrays, const std::string& stem, File& out)
-      : arrays_(arrays), out_(out), label_(label_of(arrays)) {
-    const std::size_t files = arrays.arrays().size() - (label_ ? 1 : 0);
-    for (const RowArrays::Array& array : arrays.arrays()) {
-      if (&array == label_) continue;
-      kinds_.push_back(
-          {&array, extension_of_array(array.name, files == 1), npy_header(array.type, array.row)});
-      row_bytes_ += kinds_.back().header.size() + array.row_bytes;
-    }
-    scan_.samples.resize(arrays.rows());
-    for (std::uint64_t i = 0; i < arrays.rows(); ++i) scan_.samples[i].key = format("{}/{:08}", stem, i);
-    for (const std::string& name : arrays.others())
-      scan_.not_taken[format("array '{}'", name)] = arrays.rows();
+      : arrays_(arrays),
+        out_(out),
+        label_(label_of(arrays)),
+        kinds_(kinds_of(arrays, label_)),
+        scan_(begin_scan(arrays, stem)) {
+    for (const Kind& kind : kinds_) row_bytes_ += kind.bytes();
   }
 
   /// Of one sample.
@@ -90,16 +133,12 @@ class Unpacking {
         const std::uint64_t place = at_ + text_.size();
         text_ += kind.header;
         text_.append(reinterpret_cast<const char*>(rows_.data()) + i * bytes, bytes);
-        sample.members.push_back({.name = format("{}.{}", sample.key, kind.extension),
-                                  .extension = kind.extension,
-                                  .header_offset = place,
-                                  .data_offset = place,
-                                  .bytes = kind.header.size() + bytes});
+        add_member(sample, kind, place);
       }
       RETURN_IF_ERROR(out_.write(text_));
       at_ += text_.size();
     }
-    return add_labels(first, count);
+    return add_labels(arrays_, label_, first, count, scan_);
   }
 
   ShardScan finish() {
@@ -109,24 +148,6 @@ class Unpacking {
   }
 
  private:
-  struct Kind {
-    const RowArrays::Array* array = nullptr;
-    std::string extension;
-    std::string header;
-  };
-
-  Status add_labels(std::uint64_t first, std::uint64_t count) {
-    if (!label_) return {};
-    rows_.resize(count * label_->row_bytes);
-    RETURN_IF_ERROR(arrays_.read(*label_, first, count, rows_));
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const auto row = std::span<const std::byte>(rows_).subspan(i * label_->row_bytes, label_->row_bytes);
-      const std::int64_t label = number_in(row, label_->type);
-      if (label >= 0) scan_.samples[first + i].label = label;
-    }
-    return {};
-  }
-
   const RowArrays& arrays_;
   File& out_;
   const RowArrays::Array* label_;
@@ -139,6 +160,28 @@ class Unpacking {
 };
 
 }  // namespace
+
+Result<ShardScan> scan_rows(const Path& path, const std::string& stem,
+                            std::vector<formats::ChunkedArray>& chunked) {
+  const bool is_hdf5 = kind_of_shard(path.filename().string()) == ContainerKind::hdf5;
+  OK_OR_RETURN(arrays,
+               RowArrays::open(path, is_hdf5 ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr));
+  const RowArrays::Array* label = label_of(arrays);
+  ShardScan scan = begin_scan(arrays, stem);
+  std::uint64_t begin = 0;
+  for (const Kind& kind : kinds_of(arrays, label)) {
+    OK_OR_RETURN(array, arrays.chunked(*kind.array));
+    array.head = kind.header;
+    chunked.push_back(std::move(array));
+    for (ShardSample& sample : scan.samples) {
+      add_member(sample, kind, begin);
+      begin += kind.bytes();
+    }
+  }
+  if (chunked.empty()) return invalid("{}: has labels and nothing else", printable(path.string()));
+  RETURN_IF_ERROR(add_labels(arrays, label, 0, arrays.rows(), scan));
+  return scan;
+}
 
 Result<UnpackedShard> unpack_rows(const Path& path, const std::string& stem, const Path& scratch,
                                   Progress& progress) {

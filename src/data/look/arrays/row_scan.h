@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/progress.h"
@@ -10,6 +11,11 @@
 #include "data/look/shard_scan.h"
 
 namespace stoker::data {
+
+/// Each row of each array as a .npy file among the unpacked bytes of `arrays`, which it adds. Keys and labels
+/// are those of unpack_rows(). Invalid for arrays that lie in several files.
+Result<ShardScan> scan_rows(const Path& file, const std::string& stem,
+                            std::vector<formats::ChunkedArray>& arrays);
 
 /// Writes each row of each array as a .npy file into a file in `scratch` without a name, and gives their
 /// places. The one list of whole numbers whose name ends in `label` or `labels`, or is `y` or `targets`, is

@@ -157,8 +157,8 @@ Status take_section(const formats::IndexSection& section, const formats::ShardIn
   return {};
 }
 
-Result<Source> take_dataset(const Path& folder, std::shared_ptr<Pace> pace, const Progress& progress) {
-  OK_OR_RETURN(opened, formats::open_dataset(folder));
+Result<Source> take_dataset(const Path& folder, const formats::OpenDataset& opened,
+                            std::shared_ptr<Pace> pace, const Progress& progress) {
   Taker taker(folder, Proof::file, std::move(pace));
   const formats::Schema& schema = opened.manifest.schema;
   std::size_t section = 0;
@@ -376,7 +376,14 @@ Result<bool> is_source_of_shards(const SourceOptions& options) {
 
 Result<Source> list_from_shards(const SourceOptions& options, std::shared_ptr<Pace> pace,
                                 Progress& progress) {
-  if (is_dataset(options.where)) return take_dataset(options.where, std::move(pace), progress);
+  if (is_dataset(options.where)) {
+    OK_OR_RETURN(opened, formats::open_dataset(options.where));
+    const auto& sections = opened.index.sections();
+    const bool is_packed =
+        std::any_of(sections.begin(), sections.end(), [](const auto& s) { return s.chunks() != nullptr; });
+    // What is packed is unpacked once, as if it had no index.
+    if (!is_packed) return take_dataset(options.where, opened, std::move(pace), progress);
+  }
   return take_foreign_shards(options, std::move(pace), progress);
 }
 

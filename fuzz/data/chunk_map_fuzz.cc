@@ -1,0 +1,51 @@
+// The map of a packed shard's chunks on any bytes: refused, or what it says of itself holds, it is the same
+// after it was written again, and every unpacked byte reads as something or as an error. The shard is the
+// same bytes.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "base/file.h"
+#include "format/chunked/chunk_reader.h"
+
+using namespace stoker;
+using namespace stoker::formats;
+
+namespace {
+
+void read_some(const ChunkMap& map, const Path& shard) {
+  constexpr std::uint64_t kMost = 1u << 16;
+  const auto cache = std::make_shared<ChunkCache>(ByteCount{1u << 20});
+  const ChunkReader reader(map, cache, "fuzz");
+  const auto file = File::open_read(shard);
+  if (!file.ok()) std::abort();
+  std::string out(std::min(kMost, map.bytes()), '\0');
+  for (const std::uint64_t at : {std::uint64_t{0}, map.bytes() - out.size(), map.bytes() / 2}) {
+    const std::uint64_t length = std::min<std::uint64_t>(out.size(), map.bytes() - at);
+    (void)reader.read(*file, at, std::as_writable_bytes(std::span(out)).first(length)).ok();
+    reader.will_need(*file, at, length);
+    if (length > 0) (void)map.block(at);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const TempDirectory folder;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  const auto map = ChunkMap::parse(bytes, size, "fuzz");
+  if (!map.ok()) return 0;
+  const std::string text = map->encode();
+  const auto again = ChunkMap::parse(std::as_bytes(std::span(text)), size, "fuzz");
+  if (!again.ok() || again->bytes() != map->bytes() || again->encode() != text) std::abort();
+  const ChunkMap::Sum sum = map->sum();
+  constexpr std::uint64_t kSmall = 1u << 20;
+  if (sum.largest > kSmall || map->bytes() == 0) return 0;
+  for (const ChunkMap::Array& array : map->arrays()) {
+    if (array.row_bytes > kSmall) return 0;
+  }
+  const std::string shard(reinterpret_cast<const char*>(data), size);
+  if (!write_file(folder / "shard", shard).ok()) std::abort();
+  read_some(*map, folder / "shard");
+  return 0;
+}

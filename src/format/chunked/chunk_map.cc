@@ -1,0 +1,267 @@
+#include "format/chunked/chunk_map.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "base/encode.h"
+#include "format/load.h"
+
+namespace stoker::formats {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kPlaceBytes = 24;
+constexpr std::size_t kMostArrays = 4096;
+constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 27;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+constexpr std::uint64_t kLargestHead = 1u << 16;
+constexpr std::uint64_t kLargestElement = 1u << 20;
+
+Status too_large(std::string_view subject, std::uint64_t bytes) {
+  return invalid("{}: its chunks unpack to {} bytes each (at most 1 GiB is read where it lies)", subject,
+                 bytes);
+}
+
+// The sizes of an array of a grid, and whether there are so many chunks as it says.
+Status measure_grid(ChunkMap::Array& array, std::string_view subject) {
+  const ChunkedArray& is = array.is;
+  const auto damaged = [&](std::string_view what) { return corrupt("{}: {}", subject, what); };
+  const bool has_sizes = !is.shape.empty() && is.shape.size() <= kMostDimensions &&
+                         is.chunks.size() == is.shape.size() && is.element_bytes > 0 &&
+                         is.element_bytes <= kLargestElement && is.fill.size() == is.element_bytes;
+  if (!has_sizes || std::find(is.chunks.begin(), is.chunks.end(), 0u) != is.chunks.end())
+    return damaged("its sizes do not fit each other");
+  const auto row = product(std::span(is.shape).subspan(1), is.element_bytes);
+  const auto chunk = product(is.chunks, is.element_bytes);
+  if (chunk && *chunk > kLargestChunk) return too_large(subject, *chunk);
+  if (!row || !chunk || *row + is.head.size() > kMostBytes / std::max<std::uint64_t>(1, is.shape[0]))
+    return damaged("its sizes overflow");
+  array.row_bytes = *row;
+  array.chunk_bytes = *chunk;
+  array.bytes = is.shape[0] * array.unit();
+  std::uint64_t chunks = 1;
+  for (std::size_t d = 0; d < is.shape.size(); ++d) {
+    array.counts.push_back(is.shape[d] / is.chunks[d] + (is.shape[d] % is.chunks[d] != 0));
+    if (array.counts[d] > kMostChunks) return damaged("has too many chunks");
+    chunks *= array.counts[d];
+    if (chunks > kMostChunks) return damaged("has too many chunks");
+  }
+  if (chunks != is.places.size()) return damaged("its chunks are not all there");
+  array.strides = c_strides(is.chunks, is.element_bytes);
+  Extents row_shape = is.shape;
+  row_shape[0] = 1;
+  array.row_strides = c_strides(row_shape, is.element_bytes);
+  return {};
+}
+
+Status measure_list(ChunkMap::Array& array, std::string_view subject) {
+  array.page_begins.push_back(0);
+  for (const StoredChunk& page : array.is.places) {
+    if (page.unpacked() > kLargestChunk) return too_large(subject, page.unpacked());
+    array.page_begins.push_back(array.page_begins.back() + page.unpacked());
+  }
+  array.bytes = array.page_begins.back();
+  array.row_bytes = 1;
+  const bool holds = array.is.element_bytes == 1 && array.is.head.empty() && array.is.shape.size() == 1 &&
+                     array.is.shape[0] == array.bytes && array.bytes < kMostBytes;
+  return holds ? Status() : corrupt("{}: its pages do not add up", subject);
+}
+
+Status check_places(const ChunkMap::Array& array, std::uint64_t shard_bytes, std::string_view subject) {
+  for (std::size_t i = 0; i < array.is.places.size(); ++i) {
+    const StoredChunk& place = array.is.places[i];
+    if (place.is_missing() && !array.is.is_list()) continue;
+    if (place.bytes > shard_bytes || place.offset > shard_bytes - place.bytes)
+      return corrupt("{}: chunk {} lies beyond the end of the file", subject, i);
+    const std::uint64_t bytes = array.is.is_list() ? place.unpacked() : array.chunk_bytes;
+    if (place.bytes > most_packed_bytes(bytes)) {
+      return corrupt("{}: chunk {} is stored in {} bytes, it unpacks to {}", subject, i, place.bytes, bytes);
+    }
+  }
+  return {};
+}
+
+json described(const ChunkedArray& array) {
+  return {{"name", array.name},
+          {"shape", array.shape},
+          {"chunks", array.chunks},
+          {"element_bytes", array.element_bytes},
+          {"fill", hex(array.fill)},
+          {"head", hex(std::as_bytes(std::span(array.head)))},
+          {"coder", to_text(array.coder->kind())},
+          {"coding", array.coder->to_text()},
+          {"places", array.places.size()}};
+}
+
+template <typename Bytes>
+bool take_hex(const json& text, Bytes& bytes, std::size_t most) {
+  if (!text.is_string()) return false;
+  const auto& digits = text.get_ref<const std::string&>();
+  if (digits.size() % 2 != 0 || digits.size() / 2 > most) return false;
+  const auto digit = [](char c) -> int {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  for (std::size_t i = 0; i < digits.size(); i += 2) {
+    const int high = digit(digits[i]), low = digit(digits[i + 1]);
+    if (high < 0 || low < 0) return false;
+    bytes.push_back(static_cast<typename Bytes::value_type>(high << 4 | low));
+  }
+  return true;
+}
+
+bool take_sizes(const json& list, Extents& sizes) {
+  if (!list.is_array() || list.size() > kMostDimensions) return false;
+  for (const json& size : list) {
+    if (!size.is_number_unsigned()) return false;
+    sizes.push_back(size.get<std::uint64_t>());
+  }
+  return true;
+}
+
+// One array, but for its places; how many these are.
+Result<std::uint64_t> take_array(const json& from, ChunkedArray& array, std::string_view subject) {
+  static constexpr std::string_view kFields[] = {"name", "shape", "chunks", "element_bytes", "fill",
+                                                 "head", "coder", "coding", "places"};
+  const auto damaged = [&] { return corrupt("{}: the map of chunks is damaged", subject); };
+  if (!from.is_object() || from.size() != std::size(kFields)) return damaged();
+  for (const std::string_view field : kFields) {
+    if (!from.contains(field)) return damaged();
+  }
+  const bool holds = from["name"].is_string() && take_sizes(from["shape"], array.shape) &&
+                     take_sizes(from["chunks"], array.chunks) && from["element_bytes"].is_number_unsigned() &&
+                     from["element_bytes"].get<std::uint64_t>() <= kLargestElement &&
+                     take_hex(from["fill"], array.fill, kLargestElement) &&
+                     take_hex(from["head"], array.head, kLargestHead) && from["coder"].is_string() &&
+                     from["coding"].is_string() && from["places"].is_number_unsigned();
+  if (!holds) return damaged();
+  array.name = printable(from["name"].get<std::string>());
+  array.element_bytes = from["element_bytes"].get<std::uint32_t>();
+  OK_OR_RETURN(coder, parse_coder(from["coder"].get<std::string>(), from["coding"].get<std::string>(), array,
+                                  format("{}: {}", subject, array.name)));
+  array.coder = std::move(coder);
+  return from["places"].get<std::uint64_t>();
+}
+
+}  // namespace
+
+std::string_view to_text(ChunkCoder::Kind kind) {
+  switch (kind) {
+    case ChunkCoder::Kind::plain:
+      return "plain";
+    case ChunkCoder::Kind::hdf5:
+      return "hdf5";
+    case ChunkCoder::Kind::zarr:
+      return "zarr";
+    case ChunkCoder::Kind::page:
+      break;
+  }
+  return "page";
+}
+
+Result<ChunkMap> ChunkMap::create(std::vector<ChunkedArray> arrays, std::uint64_t shard_bytes,
+                                  std::string_view subject) {
+  ChunkMap map;
+  if (arrays.size() > kMostArrays) return corrupt("{}: has over {} arrays", subject, kMostArrays);
+  std::uint64_t begin = 0;
+  for (ChunkedArray& is : arrays) {
+    Array& array = map.arrays_.emplace_back();
+    array.is = std::move(is);
+    array.begin = begin;
+    const std::string name = format("{}: {}", subject, array.is.name);
+    RETURN_IF_ERROR(array.is.is_list() ? measure_list(array, name) : measure_grid(array, name));
+    RETURN_IF_ERROR(check_places(array, shard_bytes, name));
+    if (array.bytes >= kMostBytes - begin) return corrupt("{}: its sizes overflow", name);
+    begin += array.bytes;
+  }
+  return map;
+}
+
+std::string ChunkMap::encode() const {
+  json list = json::array();
+  for (const Array& array : arrays_) list.push_back(described(array.is));
+  const std::string text = list.dump();
+  std::string out;
+  const auto put = [&out](std::uint64_t value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  put(text.size());
+  out += text;
+  out.resize((out.size() + 7) / 8 * 8, '\0');
+  for (const Array& array : arrays_) {
+    for (const StoredChunk& place : array.is.places) {
+      put(place.offset);
+      put(place.bytes);
+      put(place.extra);
+    }
+  }
+  return out;
+}
+
+Result<ChunkMap> ChunkMap::parse(std::span<const std::byte> bytes, std::uint64_t shard_bytes,
+                                 std::string_view subject) {
+  const auto damaged = [&] { return corrupt("{}: the map of chunks is damaged", subject); };
+  const std::uint64_t length = bytes.size() < 8 ? 0 : load<std::uint64_t>(bytes, 0);
+  if (bytes.size() < 8 || length > bytes.size() - 8) return damaged();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);
+  const json list = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!list.is_array() || list.size() > kMostArrays) return damaged();
+  std::uint64_t at = std::min<std::uint64_t>((8 + length + 7) / 8 * 8, bytes.size());
+  std::vector<ChunkedArray> arrays;
+  for (const json& from : list) {
+    ChunkedArray& array = arrays.emplace_back();
+    OK_OR_RETURN(places, take_array(from, array, subject));
+    if (places > (bytes.size() - at) / kPlaceBytes) return damaged();
+    array.places.reserve(places);
+    for (std::uint64_t i = 0; i < places; ++i, at += kPlaceBytes) {
+      array.places.push_back({.offset = load<std::uint64_t>(bytes, at),
+                              .bytes = load<std::uint64_t>(bytes, at + 8),
+                              .extra = load<std::uint64_t>(bytes, at + 16)});
+    }
+  }
+  if (at != bytes.size()) return damaged();
+  return create(std::move(arrays), shard_bytes, subject);
+}
+
+std::size_t ChunkMap::array_at(std::uint64_t at) const {
+  const auto after = std::upper_bound(arrays_.begin(), arrays_.end(), at,
+                                      [](std::uint64_t a, const Array& array) { return a < array.begin; });
+  return static_cast<std::size_t>(after - arrays_.begin()) - 1;
+}
+
+std::uint64_t ChunkMap::block(std::uint64_t at) const {
+  constexpr int kArrayShift = 48;
+  const std::size_t number = array_at(at);
+  const Array& array = arrays_[number];
+  std::uint64_t block = 0;
+  if (array.is.is_list()) {
+    const auto& begins = array.page_begins;
+    block = static_cast<std::uint64_t>(std::upper_bound(begins.begin(), begins.end(), at - array.begin) -
+                                       begins.begin()) -
+            1;
+  } else {
+    block = (at - array.begin) / array.unit() / array.is.chunks[0];
+  }
+  return std::uint64_t{number} << kArrayShift | block;
+}
+
+ChunkMap::Sum ChunkMap::sum() const {
+  Sum sum;
+  for (const Array& array : arrays_) {
+    for (const StoredChunk& place : array.is.places) {
+      if (place.is_missing()) continue;
+      const std::uint64_t bytes = array.is.is_list() ? place.unpacked() : array.chunk_bytes;
+      ++sum.chunks;
+      sum.packed += place.bytes;
+      sum.unpacked += bytes;
+      sum.largest = std::max(sum.largest, bytes);
+    }
+  }
+  return sum;
+}
+
+}  // namespace stoker::formats

@@ -1,0 +1,195 @@
+#include "format/chunked/chunk_map.h"
+
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "format/chunked/chunk_reader.h"
+#include "format/chunked/coders.h"
+#include "format/chunks/filters.h"
+#include "format/hdf5/coder.h"
+#include "format/shard_source.h"
+#include "format/side_index.h"
+
+namespace stoker::formats {
+namespace {
+
+constexpr std::uint64_t kRows = 10;
+constexpr std::uint64_t kColumns = 6;
+
+// Ten rows of six bytes, 10 * row + column; chunks of 4 x 4 packed by DEFLATE; the last was never written.
+struct Packed {
+  TempDirectory folder;
+  std::string bytes;
+  ChunkedArray array;
+  Path file() const { return folder / "x.h5"; }
+
+  Packed() {
+    array = {.name = "dataset 'x'",
+             .shape = {kRows, kColumns},
+             .chunks = {4, 4},
+             .element_bytes = 1,
+             .fill = {std::byte{7}},
+             .head = "<>",
+             .coder = nullptr,
+             .places = {}};
+    array.coder = hdf5::chunk_coder({{.id = 1, .name = "deflate", .values = {6}}}, 1);
+    for (std::uint64_t row = 0; row < 12; row += 4) {
+      for (std::uint64_t column = 0; column < 8; column += 4) add_chunk(row, column);
+    }
+    array.places.back() = {};
+    CHECK(write_file(file(), bytes).ok());
+  }
+
+  void add_chunk(std::uint64_t row, std::uint64_t column) {
+    std::vector<std::byte> chunk;
+    for (std::uint64_t i = 0; i < 16; ++i)
+      chunk.push_back(static_cast<std::byte>(10 * (row + i / 4) + column + i % 4));
+    const std::string packed = deflate(Deflate::zlib, chunk, 6).value();
+    array.places.push_back({bytes.size(), packed.size(), 0});
+    bytes += packed;
+  }
+  ChunkMap map() const { return ChunkMap::create({array}, bytes.size(), "x.h5").value(); }
+
+  static std::string row(std::uint64_t row) {
+    std::string text = "<>";
+    for (std::uint64_t column = 0; column < kColumns; ++column) {
+      const bool is_missing = row >= 8 && column >= 4;
+      text += static_cast<char>(is_missing ? 7 : 10 * row + column);
+    }
+    return text;
+  }
+};
+
+std::string read(const Packed& packed, const ChunkMap& map, std::uint64_t offset, std::uint64_t length,
+                 ChunkCache::Counts* counts = nullptr) {
+  const auto cache = std::make_shared<ChunkCache>(ByteCount{1u << 20});
+  const ChunkReader reader(map, cache, "x.h5");
+  const File file = File::open_read(packed.file()).value();
+  std::string out(length, '?');
+  const Status status = reader.read(file, offset, std::as_writable_bytes(std::span(out)));
+  if (counts) *counts = cache->counts();
+  return status.ok() ? out : status.to_string();
+}
+
+TEST(ChunkReader, gives_every_range_of_the_unpacked_bytes) {
+  const Packed packed;
+  const ChunkMap map = packed.map();
+  std::string whole;
+  for (std::uint64_t row = 0; row < kRows; ++row) whole += Packed::row(row);
+  ASSERT_EQ(map.bytes(), whole.size());
+  for (std::uint64_t begin = 0; begin < whole.size(); begin += 3) {
+    for (std::uint64_t length = 1; begin + length <= whole.size(); length += 5)
+      ASSERT_EQ(read(packed, map, begin, length), whole.substr(begin, length)) << begin << " " << length;
+  }
+  EXPECT_EQ(read(packed, map, whole.size() - 1, 2), "x.h5: the index leads beyond its end");
+}
+
+TEST(ChunkReader, unpacks_each_chunk_once) {
+  const Packed packed;
+  const ChunkMap map = packed.map();
+  ChunkCache::Counts counts;
+  EXPECT_EQ(read(packed, map, 0, map.bytes(), &counts).size(), map.bytes());
+  EXPECT_EQ(counts.loads, 6u);
+}
+
+TEST(ChunkReader, names_the_chunk_that_is_damaged) {
+  Packed packed;
+  const ChunkMap map = packed.map();
+  const std::string whole = read(packed, map, 0, map.bytes());
+  for (std::size_t at = packed.array.places[1].offset;
+       at < packed.array.places[4].offset + packed.array.places[4].bytes; ++at) {
+    std::string damaged = packed.bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    ASSERT_TRUE(write_file(packed.file(), damaged).ok());
+    const std::string found = read(packed, map, 0, map.bytes());
+    if (found == whole) continue;  // a bit that means nothing
+    EXPECT_THAT(found, ::testing::StartsWith("x.h5: dataset 'x': chunk ")) << at;
+  }
+  for (std::size_t size = 0; size < packed.array.places[4].offset; size += 7) {
+    ASSERT_TRUE(write_file(packed.file(), packed.bytes.substr(0, size)).ok());
+    EXPECT_THAT(read(packed, map, 0, map.bytes()), ::testing::HasSubstr("x.h5: dataset 'x': chunk "));
+  }
+}
+
+TEST(ChunkMap, is_the_same_after_the_index) {
+  const Packed packed;
+  const std::string text = packed.map().encode();
+  const auto bytes = std::as_bytes(std::span(text));
+  const Result<ChunkMap> again = ChunkMap::parse(bytes, packed.bytes.size(), "s");
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ(again->encode(), text);
+  EXPECT_EQ(read(packed, *again, 8, 8), Packed::row(1));
+  EXPECT_EQ(again->sum().chunks, 5u);
+  EXPECT_EQ(again->sum().unpacked, 5 * 16u);
+  EXPECT_EQ(again->block(0), again->block(8 * 3 + 7));
+  EXPECT_NE(again->block(0), again->block(8 * 4));
+  for (std::size_t size = 0; size < text.size(); ++size)
+    EXPECT_FALSE(ChunkMap::parse(bytes.first(size), packed.bytes.size(), "s").ok()) << size;
+}
+
+std::string error_of(const ChunkedArray& array, std::uint64_t shard_bytes = 1000) {
+  const Result<ChunkMap> map = ChunkMap::create({array}, shard_bytes, "s");
+  return map.ok() ? "no error" : map.error().to_string();
+}
+
+TEST(ChunkMap, bounds_what_a_chunk_may_unpack_to_before_memory_is_taken) {
+  ChunkedArray bomb = Packed().array;
+  bomb.shape = {1u << 20, 1u << 20};
+  bomb.chunks = {1u << 20, 1u << 20};
+  bomb.places = {{0, 100, 0}};
+  EXPECT_EQ(
+      error_of(bomb),
+      "s: dataset 'x': its chunks unpack to 1099511627776 bytes each (at most 1 GiB is read where it lies)");
+  ChunkedArray list{.name = "column 'x'",
+                    .shape = {3ull << 30},
+                    .chunks = {},
+                    .element_bytes = 1,
+                    .fill = {},
+                    .head = {},
+                    .coder = page_coder(),
+                    .places = {{0, 100, 3ull << 30}}};
+  EXPECT_THAT(error_of(list), ::testing::HasSubstr("at most 1 GiB is read"));
+}
+
+TEST(ChunkMap, refuses_what_does_not_hold) {
+  const ChunkedArray good = Packed().array;
+  EXPECT_EQ(error_of(good), "no error");
+  ChunkedArray array = good;
+  array.places[1].offset = 990;
+  EXPECT_EQ(error_of(array), "s: dataset 'x': chunk 1 lies beyond the end of the file");
+  array = good;
+  array.places[2].bytes = 900'000;
+  EXPECT_EQ(error_of(array, 1 << 30), "s: dataset 'x': chunk 2 is stored in 900000 bytes, it unpacks to 16");
+  array = good;
+  array.places.pop_back();
+  EXPECT_EQ(error_of(array), "s: dataset 'x': its chunks are not all there");
+  array = good;
+  array.chunks = {0, 4};
+  EXPECT_EQ(error_of(array), "s: dataset 'x': its sizes do not fit each other");
+  array = good;
+  array.shape = {~0ull, ~0ull};
+  EXPECT_THAT(error_of(array), ::testing::HasSubstr("overflow"));
+}
+
+TEST(IndexSection, of_a_packed_shard_holds_its_chunks) {
+  const Packed packed;
+  SectionBuilder builder(SectionBuilder::Labels::none);
+  const std::uint16_t npy = builder.name("npy");
+  for (std::uint64_t row = 0; row < kRows; ++row)
+    builder.add({.key = std::to_string(row), .components = {{row * 8, 8, 0, npy}}});
+  builder.set_chunks(packed.map());
+  const std::string bytes = builder.encode(packed.bytes.size(), {});
+  const Result<IndexSection> section = IndexSection::parse(std::as_bytes(std::span(bytes)), "s");
+  ASSERT_TRUE(section.ok()) << section.error().to_string();
+  ASSERT_TRUE(section->chunks());
+  EXPECT_EQ(section->reach(), 80u);
+  EXPECT_EQ(section->shard_bytes(), packed.bytes.size());
+  const SampleTable table({&*section}, {.components = {{.name = "npy"}}});
+  EXPECT_THAT(table.samples_per_chunk(), ::testing::ElementsAre(4, 4, 2));
+}
+
+}  // namespace
+}  // namespace stoker::formats

@@ -1,0 +1,182 @@
+#include "format/chunked/chunk_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fcntl.h>
+#include <vector>
+
+namespace stoker::formats {
+
+namespace {
+
+constexpr int kArrayShift = 40;  // fewer chunks than 2^27 each, and fewer arrays than 2^12
+
+}  // namespace
+
+ChunkReader::ChunkReader(const ChunkMap& map, std::shared_ptr<ChunkCache> cache, std::string subject)
+    : map_(map), cache_(std::move(cache)), subject_(std::move(subject)), owner_(cache_->new_owner()) {}
+
+ChunkReader::~ChunkReader() { cache_->forget(owner_); }
+
+// An empty buffer stands for a chunk that was never written.
+Result<Buffer> ChunkReader::load(const File& file, const Array& array, std::uint64_t number) const {
+  const StoredChunk& place = array.is.places[number];
+  if (place.is_missing()) return Buffer();
+  const std::string where = format("{}: {}: chunk {}", subject_, array.is.name, number);
+  Buffer stored(place.bytes);
+  if (stored.bytes().size() != place.bytes)
+    return unavailable("{}: no memory for {} bytes", where, place.bytes);
+  RETURN_IF_ERROR(file.read_at(place.offset, stored.bytes()).with_context(where));
+  const std::uint64_t bytes = array.is.is_list() ? place.unpacked() : array.chunk_bytes;
+  OK_OR_RETURN(elements, array.is.coder->decode(place, bytes, stored.bytes(), where));
+  if (elements.bytes().size() != bytes)
+    return corrupt("{}: unpacks to {} bytes, expected {}", where, elements.bytes().size(), bytes);
+  return std::move(elements);
+}
+
+Result<ChunkCache::Chunk> ChunkReader::chunk(const File& file, std::size_t array,
+                                             std::uint64_t number) const {
+  return cache_->get({owner_, std::uint64_t{array} << kArrayShift | number},
+                     [&] { return load(file, map_.arrays()[array], number); });
+}
+
+Status ChunkReader::read(const File& file, std::uint64_t offset, std::span<std::byte> out) const {
+  if (offset > map_.bytes() || out.size() > map_.bytes() - offset)
+    return corrupt("{}: the index leads beyond its end", subject_);
+  while (!out.empty()) {
+    const std::size_t number = map_.array_at(offset);
+    const Array& array = map_.arrays()[number];
+    const std::uint64_t at = offset - array.begin;
+    const auto part = out.first(std::min<std::uint64_t>(out.size(), array.bytes - at));
+    if (array.is.is_list()) {
+      RETURN_IF_ERROR(read_pages(file, number, at, part));
+    } else if (array.is.shape.size() == 1 && array.is.head.empty()) {
+      RETURN_IF_ERROR(read_elements(file, number, at, part));
+    } else {
+      RETURN_IF_ERROR(read_rows(file, number, at, part));
+    }
+    out = out.subspan(part.size());
+    offset += part.size();
+  }
+  return {};
+}
+
+Status ChunkReader::read_pages(const File& file, std::size_t number, std::uint64_t at,
+                               std::span<std::byte> out) const {
+  const auto& begins = map_.arrays()[number].page_begins;
+  while (!out.empty()) {
+    const auto page =
+        static_cast<std::uint64_t>(std::upper_bound(begins.begin(), begins.end(), at) - begins.begin()) - 1;
+    OK_OR_RETURN(held, chunk(file, number, page));
+    const std::uint64_t within = at - begins[page];
+    const std::size_t now = std::min<std::uint64_t>(out.size(), held->bytes().size() - within);
+    std::memcpy(out.data(), held->bytes().data() + within, now);
+    out = out.subspan(now);
+    at += now;
+  }
+  return {};
+}
+
+// Of a list of elements, which lie in a chunk as they are read.
+Status ChunkReader::read_elements(const File& file, std::size_t number, std::uint64_t at,
+                                  std::span<std::byte> out) const {
+  const Array& array = map_.arrays()[number];
+  while (!out.empty()) {
+    const std::uint64_t within = at % array.chunk_bytes;
+    const auto part = out.first(std::min<std::uint64_t>(out.size(), array.chunk_bytes - within));
+    OK_OR_RETURN(held, chunk(file, number, at / array.chunk_bytes));
+    if (!held->bytes().empty()) {
+      std::memcpy(part.data(), held->bytes().data() + within, part.size());
+    } else {
+      for (std::size_t i = 0; i < part.size(); ++i)
+        part[i] = array.is.fill[(within + i) % array.is.fill.size()];
+    }
+    out = out.subspan(part.size());
+    at += part.size();
+  }
+  return {};
+}
+
+Status ChunkReader::read_rows(const File& file, std::size_t number, std::uint64_t at,
+                              std::span<std::byte> out) const {
+  const Array& array = map_.arrays()[number];
+  const std::uint64_t head = array.is.head.size();
+  std::vector<std::byte> whole;
+  while (!out.empty()) {
+    const std::uint64_t row = at / array.unit();
+    const std::uint64_t within = at % array.unit();
+    std::size_t now = 0;
+    if (within < head) {
+      now = std::min<std::uint64_t>(out.size(), head - within);
+      std::memcpy(out.data(), array.is.head.data() + within, now);
+    } else if (within == head && out.size() >= array.row_bytes) {
+      now = array.row_bytes;
+      RETURN_IF_ERROR(read_row(file, number, row, out.first(now)));
+    } else {
+      whole.resize(array.row_bytes);
+      RETURN_IF_ERROR(read_row(file, number, row, whole));
+      now = std::min<std::uint64_t>(out.size(), array.unit() - within);
+      std::memcpy(out.data(), whole.data() + (within - head), now);
+    }
+    out = out.subspan(now);
+    at += now;
+  }
+  return {};
+}
+
+Status ChunkReader::read_row(const File& file, std::size_t number, std::uint64_t row,
+                             std::span<std::byte> out) const {
+  const Array& array = map_.arrays()[number];
+  const Extents& shape = array.is.shape;
+  const Extents& chunks = array.is.chunks;
+  const Extents no_strides(shape.size());
+  Extents at(shape.size());
+  at[0] = row / chunks[0];
+  Extents size(shape.size(), 1);
+  for (;;) {
+    std::uint64_t which = 0;
+    std::uint64_t column = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      which = which * array.counts[d] + at[d];
+      if (d == 0) continue;
+      size[d] = std::min(chunks[d], shape[d] - at[d] * chunks[d]);
+      column += at[d] * chunks[d] * array.row_strides[d];
+    }
+    OK_OR_RETURN(held, chunk(file, number, which));  // stays while it is copied
+    const std::byte* from = held->bytes().empty() ? array.is.fill.data()
+                                                  : held->bytes().data() + row % chunks[0] * array.strides[0];
+    copy_box({from, held->bytes().empty() ? no_strides : array.strides},
+             {out.data() + column, array.row_strides}, size, array.is.element_bytes);
+    std::size_t d = shape.size();
+    for (; d > 1; --d) {
+      if (++at[d - 1] < array.counts[d - 1]) break;
+      at[d - 1] = 0;
+    }
+    if (d <= 1) return {};
+  }
+}
+
+void ChunkReader::will_need(const File& file, std::uint64_t offset, std::uint64_t length) const {
+  if (length == 0 || offset > map_.bytes() || length > map_.bytes() - offset) return;
+  const Array& array = map_.arrays()[map_.array_at(offset)];
+  const std::uint64_t at = offset - array.begin;
+  const std::uint64_t last = std::min(at + length, array.bytes) - 1;
+  const auto chunk_of = [&](std::uint64_t byte) -> std::uint64_t {
+    if (!array.is.is_list()) {
+      std::uint64_t per_block = 1;
+      for (std::size_t d = 1; d < array.counts.size(); ++d) per_block *= array.counts[d];
+      return byte / array.unit() / array.is.chunks[0] * per_block;
+    }
+    const auto& begins = array.page_begins;
+    return static_cast<std::uint64_t>(std::upper_bound(begins.begin(), begins.end(), byte) - begins.begin()) -
+           1;
+  };
+  for (std::uint64_t i = chunk_of(at); i <= chunk_of(last); ++i) {
+    const StoredChunk& place = array.is.places[i];
+    if (place.is_missing()) continue;
+    ::posix_fadvise(file.fd(), static_cast<off_t>(place.offset), static_cast<off_t>(place.bytes),
+                    POSIX_FADV_WILLNEED);
+  }
+}
+
+}  // namespace stoker::formats

@@ -1,0 +1,46 @@
+// Unpacked bytes of a shard that is packed in chunks: each chunk is read and unpacked once and kept in a
+// cache, which several shards share. Thread-safe: any number of threads may read at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "format/chunked/chunk_map.h"
+#include "format/chunks/chunk_cache.h"
+
+namespace stoker::formats {
+
+class ChunkReader {
+ public:
+  /// `map` must outlive it. `subject` starts every error text: the shard's name.
+  ChunkReader(const ChunkMap& map, std::shared_ptr<ChunkCache> cache, std::string subject);
+  ~ChunkReader();
+  ChunkReader(const ChunkReader&) = delete;
+  ChunkReader& operator=(const ChunkReader&) = delete;
+
+  /// Unpacked bytes from `offset` on. Corrupt, naming array and chunk, for what does not unpack to what it
+  /// should, and beyond the end. `file` is the shard.
+  Status read(const File& file, std::uint64_t offset, std::span<std::byte> out) const;
+  /// Tells slow storage what read() of the same will need.
+  void will_need(const File& file, std::uint64_t offset, std::uint64_t length) const;
+
+ private:
+  using Array = ChunkMap::Array;
+  Result<ChunkCache::Chunk> chunk(const File& file, std::size_t array, std::uint64_t number) const;
+  Result<Buffer> load(const File& file, const Array& array, std::uint64_t number) const;
+  Status read_pages(const File& file, std::size_t array, std::uint64_t at, std::span<std::byte> out) const;
+  Status read_elements(const File& file, std::size_t array, std::uint64_t at, std::span<std::byte> out) const;
+  Status read_rows(const File& file, std::size_t array, std::uint64_t at, std::span<std::byte> out) const;
+  Status read_row(const File& file, std::size_t array, std::uint64_t row, std::span<std::byte> out) const;
+
+  const ChunkMap& map_;
+  const std::shared_ptr<ChunkCache> cache_;  // shared with the readers of other shards
+  const std::string subject_;
+  const std::uint64_t owner_;
+};
+
+}  // namespace stoker::formats
