@@ -14,7 +14,7 @@ namespace stoker::cli {
 namespace {
 
 Result<std::vector<data::IndexExport>> exports(std::string_view text) {
-  constexpr std::string_view kNames[] = {"wids", "dali", "energon"};
+  constexpr std::string_view kNames[] = {"wids", "dali", "energon", "hdf5"};
   std::vector<data::IndexExport> wanted;
   if (text.empty()) return wanted;
   for (std::string_view name : split(text, ',')) {
@@ -35,7 +35,7 @@ int data_index(std::span<const std::string> words, Output& out) {
   arguments.positional("FOLDER", &folder,
                        "with shards (tar, TFRecord, Parquet, HDF5, Zarr), by whatever tool");
   arguments.option("--export", &others, "KIND,...",
-                   "wids, dali, energon: also the index files that these read");
+                   "wids, dali, energon, hdf5: also the index files that these read");
   threads.declare(arguments);
   arguments.example("stoker data index shards/ --export wids,dali");
   if (const auto code = arguments.parse(words, out)) return *code;

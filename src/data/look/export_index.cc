@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/look/arrays/hdf5_view.h"
 #include "data/look/energon.h"
 #include "data/look/shard_scan.h"
 #include "data/pack/shard/container.h"
@@ -57,11 +58,17 @@ Result<IndexFiles> export_index(const Path& folder, const formats::Manifest& man
                                 Progress& progress) {
   const std::string& kind = manifest.schema.container;
   const bool has_records = kind == to_text(ContainerKind::tfrecord);
-  if (kind != to_text(ContainerKind::tar) && !(has_records && what == IndexExport::dali)) {
-    constexpr std::string_view kReaders[] = {"webdataset", "DALI", "Energon"};
+  if (what == IndexExport::hdf5 && kind == to_text(ContainerKind::hdf5)) {
+    OK_OR_RETURN(views, write_hdf5_views(folder, ViewedSplits::all));
+    return IndexFiles{std::move(views), {}};
+  }
+  const bool is_read = kind == to_text(ContainerKind::tar) && what != IndexExport::hdf5;
+  if (!is_read && !(has_records && what == IndexExport::dali)) {
+    constexpr std::string_view kReaders[] = {"webdataset", "DALI", "Energon", "h5py"};
     return invalid("{}: its shards are {}, which {} does not read (--export)", printable(folder.string()),
                    kind, kReaders[static_cast<std::size_t>(what)])
-        .cure("stoker data pack SOURCE OUT --format tar --labels cls");
+        .cure("stoker data pack SOURCE OUT --format {}",
+              what == IndexExport::hdf5 ? "hdf5" : "tar --labels cls");
   }
   IndexFiles files;
   std::uint64_t done = 0;

@@ -1,4 +1,5 @@
-// Writes the indexes that other readers of tar shards want, beside the shards. Used by `stoker data index
+// Writes the indexes that other readers of tar, TFRecord and HDF5 shards want, beside the shards. Used by
+// `stoker data index
 // --export`. The layouts: docs/commands/data-index.md. Blocks on the storage.
 #pragma once
 
@@ -16,6 +17,7 @@ enum class IndexExport {
   wids,     ///< <split>.wids.json: webdataset's random access
   dali,     ///< <shard>.idx, version 1.2
   energon,  ///< <shard>.tar.idx and .nv-meta/
+  hdf5,     ///< <split>.view.h5, a virtual dataset over all shards
 };
 
 /// What an export made.

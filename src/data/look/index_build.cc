@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/thread.h"
+#include "data/look/arrays/hdf5_view.h"
 #include "data/look/shard_scan.h"
 #include "data/pack/source.h"
 #include "format/chunked/chunk_reader.h"
@@ -259,7 +260,7 @@ Result<std::vector<Work>> find_shards(const Path& folder) {
   OK_OR_RETURN(names, list_directory(folder));
   std::vector<Work> shards;
   for (const std::string& file : names) {
-    if (is_shard(file) && !file.starts_with('.')) shards.push_back({.file = file});
+    if (is_shard(file) && !is_hdf5_view(file) && !file.starts_with('.')) shards.push_back({.file = file});
   }
   if (shards.empty())
     return invalid(

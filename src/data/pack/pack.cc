@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/thread.h"
+#include "data/look/arrays/hdf5_view.h"
+#include "data/pack/shard/container.h"
 #include "data/pack/shard/shard_writer.h"
 #include "data/pack/workspace.h"
 
@@ -163,6 +165,16 @@ class Crew {
 
 }  // namespace
 
+namespace {
+
+// Made from what is published, so that a kill before it costs nothing but `data index --export hdf5`.
+Status write_views(const Path& out, const formats::Manifest& manifest) {
+  if (manifest.schema.container != to_text(ContainerKind::hdf5)) return {};
+  return write_hdf5_views(out, ViewedSplits::several_shards).status();
+}
+
+}  // namespace
+
 Result<PackSummary> run_pack(const PackPlan& plan, Progress& progress) {
   OK_OR_RETURN(space, Workspace::open(plan.options.out, plan.outline, plan.options.part));
   PackSummary summary;
@@ -189,6 +201,7 @@ Result<PackSummary> run_pack(const PackPlan& plan, Progress& progress) {
     return whole.status();
   }
   RETURN_IF_ERROR(space.publish(whole->manifest, whole->index, whole->left_out_csv));
+  RETURN_IF_ERROR(write_views(plan.options.out, whole->manifest));
   summary.left_out = whole->left_out;
   summary.manifest = std::move(whole->manifest);
   return summary;
@@ -225,6 +238,7 @@ Result<PackSummary> merge_parts(const Path& out) {
   }
   OK_OR_RETURN(whole, assemble(outline, facts));
   RETURN_IF_ERROR(space.publish(whole.manifest, whole.index, whole.left_out_csv));
+  RETURN_IF_ERROR(write_views(out, whole.manifest));
   summary.left_out = whole.left_out;
   summary.shards_done = outline.shards.size();
   summary.manifest = std::move(whole.manifest);

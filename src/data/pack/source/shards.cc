@@ -9,6 +9,7 @@
 
 #include "base/encode.h"
 #include "base/thread.h"
+#include "data/look/arrays/hdf5_view.h"
 #include "data/look/parquet_scan.h"
 #include "data/look/shard_scan.h"
 #include "data/look/streams/stream_scan.h"
@@ -313,7 +314,8 @@ Result<std::vector<Foreign>> foreign_shards(const Path& where) {
   }
   OK_OR_RETURN(names, list_directory(where));
   for (std::string& name : names) {
-    if (!name.starts_with('.') && is_shard(name)) shards.push_back({.file = std::move(name)});
+    if (!name.starts_with('.') && is_shard(name) && !is_hdf5_view(name))
+      shards.push_back({.file = std::move(name)});
   }
   for (const Foreign& shard : shards) {
     if (kind_of_shard(shard.file) == kind_of_shard(shards[0].file)) continue;
