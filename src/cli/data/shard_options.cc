@@ -16,6 +16,8 @@ void ShardOptions::declare(Arguments& arguments) {
   arguments.option(
       "--compression", &compression_, "KIND",
       "none: shards hold files as they are; auto: the same, and what compressing would save and cost");
+  arguments.option("--zarr-version", &zarr_version_, "2|3",
+                   "with --format zarr: 2 for zarr-python before 3 and its relatives (default: 3)");
 }
 
 Status ShardOptions::apply(std::string_view command, data::PackOptions& options) const {
@@ -28,6 +30,11 @@ Status ShardOptions::apply(std::string_view command, data::PackOptions& options)
   if (shards_ && shard_size_) return invalid("{}: --shards and --shard-size: give one of them", command);
   if (shard_size_ && shard_size_->value == 0)
     return invalid("{}: --shard-size: 0 bytes hold no sample", command);
+  if (zarr_version_ && *zarr_version_ != 2 && *zarr_version_ != 3)
+    return invalid("{}: --zarr-version: {} is neither 2 nor 3", command, *zarr_version_);
+  if (zarr_version_ && options.format != data::ShardFormat::zarr)
+    return invalid("{}: --zarr-version goes with --format zarr", command);
+  if (zarr_version_ == 2) options.format = data::ShardFormat::zarr_2;
   options.labels = static_cast<data::LabelMembers>(labels);
   options.sizing.shards = shards_;
   options.sizing.shard_size = shard_size_;

@@ -1,6 +1,5 @@
-// What `stoker data pack` and `data convert` share: the options --shards, --shard-size, --labels and
-// --compression, and the
-// plan that is printed before anything is written.
+// What `stoker data pack` and `data convert` share: the options --shards, --shard-size, --labels, --compression
+// and --zarr-version, and the plan that is printed before anything is written.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +18,8 @@ namespace stoker::cli {
 class ShardOptions {
  public:
   void declare(Arguments& arguments);
-  /// Into `options`. Invalid "<command>: --shards: 0 is not between 1 and 999999", and likewise for the
-  /// others.
+  /// Into `options`, whose format is set. Invalid "<command>: --shards: 0 is not between 1 and 999999", and
+  /// likewise for the others.
   Status apply(std::string_view command, data::PackOptions& options) const;
 
  private:
@@ -28,6 +27,7 @@ class ShardOptions {
   std::optional<ByteCount> shard_size_;
   std::string labels_ = "index";
   std::string compression_ = "none";
+  std::optional<std::int64_t> zarr_version_;
 };
 
 /// Nothing, or Invalid "<command>: <option>: 0 is not between 1 and <most>".

@@ -219,6 +219,7 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
       break;
     case ContainerKind::hdf5:
     case ContainerKind::zarr:
+    case ContainerKind::zarr_2:
       return scan_arrays(path, stem);
     case ContainerKind::mds:
       scan = scan_mds(read, size, subject, stem);

@@ -23,17 +23,21 @@ std::optional<ContainerKind> kind_wanted(ShardFormat format) {
       return ContainerKind::hdf5;
     case ShardFormat::zarr:
       return ContainerKind::zarr;
+    case ShardFormat::zarr_2:
+      return ContainerKind::zarr_2;
   }
   return std::nullopt;
 }
 
-bool has_columns(ContainerKind kind) {
-  return kind == ContainerKind::parquet || kind == ContainerKind::hdf5 || kind == ContainerKind::zarr;
+bool has_arrays(ContainerKind kind) {
+  return kind == ContainerKind::hdf5 || kind == ContainerKind::zarr || kind == ContainerKind::zarr_2;
 }
+
+bool has_columns(ContainerKind kind) { return kind == ContainerKind::parquet || has_arrays(kind); }
 
 // Those of files are named by their kinds.
 Status check_array_names(const PackPlan& plan) {
-  if (plan.container != ContainerKind::hdf5 && plan.container != ContainerKind::zarr) return {};
+  if (!has_arrays(plan.container)) return {};
   const std::string name = printable(plan.options.source.where);
   for (const std::string& kind : plan.columns.files) {
     const std::string_view why = formats::unsafe_array_name(kind);

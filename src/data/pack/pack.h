@@ -59,7 +59,8 @@ enum class ShardFormat {
   tfrecord,
   parquet,
   hdf5,
-  zarr,
+  zarr,    ///< version 3
+  zarr_2,  ///< version 2, for zarr-python before 3 and its relatives
 };
 
 /// One of several processes that pack the same source.

@@ -117,6 +117,7 @@ std::uint64_t SampleBytes::in(ContainerKind kind) const {
       return parquet;
     case ContainerKind::hdf5:
     case ContainerKind::zarr:
+    case ContainerKind::zarr_2:
     case ContainerKind::mds:  // is not written
       break;
   }

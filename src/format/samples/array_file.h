@@ -43,6 +43,7 @@ class ArrayFile {
 };
 
 std::unique_ptr<ArrayFile> make_hdf5_file(ByteSink& sink);
-std::unique_ptr<ArrayFile> make_zarr_file(ByteSink& sink);
+/// `version` of Zarr: 2 or 3.
+std::unique_ptr<ArrayFile> make_zarr_file(ByteSink& sink, int version);
 
 }  // namespace stoker::formats

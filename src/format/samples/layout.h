@@ -7,7 +7,11 @@
 namespace stoker::formats {
 
 /// What holds the arrays.
-enum class ArrayFormat { hdf5, zarr };
+enum class ArrayFormat {
+  hdf5,
+  zarr,   ///< version 3 where it is written
+  zarr_2  ///< to be written only: readers tell versions by themselves
+};
 
 constexpr std::string_view kSampleBytes = "bytes";   ///< uint8 [B]: files, one after another; then keys
 constexpr std::string_view kSampleFiles = "files";   ///< group; in it for each kind of file uint64 [N, 2]

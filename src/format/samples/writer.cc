@@ -24,7 +24,8 @@ std::string_view unsafe_array_name(std::string_view name) {
 }
 
 std::unique_ptr<ArrayFile> ArrayFile::make(ArrayFormat format, ByteSink& sink) {
-  return format == ArrayFormat::hdf5 ? make_hdf5_file(sink) : make_zarr_file(sink);
+  if (format == ArrayFormat::hdf5) return make_hdf5_file(sink);
+  return make_zarr_file(sink, format == ArrayFormat::zarr_2 ? 2 : 3);
 }
 
 SampleArraysWriter::SampleArraysWriter(ArrayFormat format, ByteSink& sink, std::vector<std::string> files,

@@ -190,13 +190,15 @@ std::string_view to_text(ContainerKind kind) {
     case ContainerKind::mds:
       return "mds";
     case ContainerKind::zarr:
+    case ContainerKind::zarr_2:
       break;
   }
   return "zarr";
 }
 
 std::string_view shard_ending(ContainerKind kind) {
-  return kind == ContainerKind::zarr ? "zarr.zip" : to_text(kind);
+  const bool is_zarr = kind == ContainerKind::zarr || kind == ContainerKind::zarr_2;
+  return is_zarr ? "zarr.zip" : to_text(kind);
 }
 
 std::unique_ptr<Container> Container::make(ContainerKind kind, const formats::ParquetShape& columns,
@@ -206,8 +208,10 @@ std::unique_ptr<Container> Container::make(ContainerKind kind, const formats::Pa
   if (kind == ContainerKind::parquet) return std::make_unique<ParquetContainer>(columns, sink);
   CHECK(kind != ContainerKind::mds);
   using formats::ArrayFormat;
-  return std::make_unique<ArraysContainer>(
-      kind == ContainerKind::hdf5 ? ArrayFormat::hdf5 : ArrayFormat::zarr, columns, sink);
+  const ArrayFormat format = kind == ContainerKind::hdf5   ? ArrayFormat::hdf5
+                             : kind == ContainerKind::zarr ? ArrayFormat::zarr
+                                                           : ArrayFormat::zarr_2;
+  return std::make_unique<ArraysContainer>(format, columns, sink);
 }
 
 }  // namespace stoker::data
