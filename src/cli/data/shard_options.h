@@ -1,5 +1,5 @@
-// What `stoker data pack` and `data convert` share: the options --shards, --shard-size, --labels, --compression
-// and --zarr-version, and the plan that is printed before anything is written.
+// What `stoker data pack` and `data convert` share: the options --shards, --shard-size, --labels,
+// --compression and --zarr-version, and the plan that is printed before anything is written.
 #pragma once
 
 #include <cstdint>

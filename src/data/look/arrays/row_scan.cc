@@ -71,7 +71,8 @@ std::vector<Kind> kinds_of(const RowArrays& arrays, const RowArrays::Array* labe
   const std::size_t files = arrays.arrays().size() - (label ? 1 : 0);
   for (const RowArrays::Array& array : arrays.arrays()) {
     if (&array != label)
-      kinds.push_back({&array, extension_of_array(array.name, files == 1), npy_header(array.type, array.row)});
+      kinds.push_back(
+          {&array, extension_of_array(array.name, files == 1), npy_header(array.type, array.row)});
   }
   return kinds;
 }
