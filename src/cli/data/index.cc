@@ -24,6 +24,27 @@ Result<std::vector<data::IndexExport>> exports(std::string_view text) {
   return wanted;
 }
 
+void print_index(const std::string& folder, const formats::Manifest& manifest,
+                 const std::vector<std::string>& written, const std::vector<std::string>& notes,
+                 Output& out) {
+  out.line("{}: {} samples, {} shards, {}, version {}", printable(folder), grouped(manifest.samples()),
+           grouped(manifest.shard_count()), rounded({manifest.bytes()}), manifest.short_version());
+  constexpr std::size_t kShown = 8;
+  const std::vector<std::string> shown(
+      written.begin(), written.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, written.size())));
+  out.line("  wrote {}{}", join(shown, ", "),
+           written.size() > kShown ? format(" and {} more", written.size() - kShown) : "");
+  for (const std::string& note : notes) out.line("  {}", note);
+  const nlohmann::ordered_json json = {{"dataset", printable(folder)},
+                                       {"version", manifest.version},
+                                       {"samples", manifest.samples()},
+                                       {"shards", manifest.shard_count()},
+                                       {"has_labels", manifest.schema.has_labels},
+                                       {"written", written},
+                                       {"notes", notes}};
+  out.json(dump(json));
+}
+
 }  // namespace
 
 int data_index(std::span<const std::string> words, Output& out) {
@@ -70,23 +91,7 @@ int data_index(std::span<const std::string> words, Output& out) {
     notes.insert(notes.end(), files->notes.begin(), files->notes.end());
   }
   progress.reset();
-  const formats::Manifest& manifest = built->manifest;
-  out.line("{}: {} samples, {} shards, {}, version {}", printable(folder), grouped(manifest.samples()),
-           grouped(manifest.shard_count()), rounded({manifest.bytes()}), manifest.short_version());
-  constexpr std::size_t kShown = 8;
-  const std::vector<std::string> shown(
-      written.begin(), written.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, written.size())));
-  out.line("  wrote {}{}", join(shown, ", "),
-           written.size() > kShown ? format(" and {} more", written.size() - kShown) : "");
-  for (const std::string& note : notes) out.line("  {}", note);
-  const nlohmann::ordered_json json = {{"dataset", printable(folder)},
-                                       {"version", manifest.version},
-                                       {"samples", manifest.samples()},
-                                       {"shards", manifest.shard_count()},
-                                       {"has_labels", manifest.schema.has_labels},
-                                       {"written", written},
-                                       {"notes", notes}};
-  out.json(dump(json));
+  print_index(folder, built->manifest, written, notes, out);
   return exit_code::kOk;
 }
 
