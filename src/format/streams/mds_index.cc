@@ -6,7 +6,7 @@
 
 #include "base/encode.h"
 #include "base/text.h"
-#include "format/streams/parse_index.h"
+#include "format/streams/parse_index_internal.h"
 
 namespace stoker::formats {
 

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
-#include "format/streams/parse_index.h"
+#include "format/streams/parse_index_internal.h"
 
 namespace stoker::formats {
 
