@@ -14,8 +14,6 @@ static_assert(std::endian::native == std::endian::little, "Parquet is little-end
 
 namespace {
 
-constexpr std::int64_t kPageLimit = 256 << 20;
-
 class ChunkReader {
  public:
   ChunkReader(const ParquetFile::Chunk& chunk, const ColumnReading& reading, std::vector<std::string>& values)
@@ -26,15 +24,11 @@ class ChunkReader {
       return invalid("{}: holds neither text nor whole numbers", reading_.subject);
     }
     while (!bytes.empty() && values_.size() < end_) {
-      ThriftReader reader(bytes);
-      const PageHeader page = read_page_header(reader);
-      bytes = bytes.subspan(reader.position());
-      const bool is_damaged = reader.is_damaged() || page.bytes < 0 || page.bytes > kPageLimit ||
-                              page.packed_bytes < 0 ||
-                              static_cast<std::uint64_t>(page.packed_bytes) > bytes.size();
-      if (is_damaged) return damaged();
-      RETURN_IF_ERROR(take(page, bytes.first(static_cast<std::size_t>(page.packed_bytes))));
-      bytes = bytes.subspan(static_cast<std::size_t>(page.packed_bytes));
+      const auto page = take_page_header(bytes);
+      if (!page) return damaged();
+      const auto size = static_cast<std::size_t>(page->packed_bytes);
+      RETURN_IF_ERROR(take(*page, bytes.first(size)));
+      bytes = bytes.subspan(size);
     }
     return values_.size() == end_ ? Status() : damaged();
   }

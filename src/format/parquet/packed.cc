@@ -16,8 +16,6 @@ namespace {
 using Place = ParquetFile::Place;
 using Bytes = std::span<const std::byte>;
 
-constexpr std::int64_t kPageLimit = 256 << 20;
-
 // The pages of one column chunk.
 class PackedPages {
  public:
@@ -27,16 +25,11 @@ class PackedPages {
   Status run(Bytes bytes) {
     const std::size_t whole = bytes.size();
     while (!bytes.empty() && rows_left_ > 0) {
-      ThriftReader reader(bytes);
-      const PageHeader page = read_page_header(reader);
-      bytes = bytes.subspan(reader.position());
-      const bool is_damaged = reader.is_damaged() || page.bytes < 0 || page.bytes > kPageLimit ||
-                              page.packed_bytes < 0 ||
-                              static_cast<std::uint64_t>(page.packed_bytes) > bytes.size();
-      if (is_damaged) return damaged();
-      const auto size = static_cast<std::size_t>(page.packed_bytes);
+      const auto page = take_page_header(bytes);
+      if (!page) return damaged();
+      const auto size = static_cast<std::size_t>(page->packed_bytes);
       const auto offset = static_cast<std::uint64_t>(chunk_.begin) + (whole - bytes.size());
-      RETURN_IF_ERROR(take(page, bytes.first(size), offset));
+      RETURN_IF_ERROR(take(*page, bytes.first(size), offset));
       bytes = bytes.subspan(size);
     }
     return rows_left_ == 0 ? Status() : damaged();

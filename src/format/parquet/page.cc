@@ -57,4 +57,16 @@ PageHeader read_page_header(ThriftReader& reader) {
   return page;
 }
 
+std::optional<PageHeader> take_page_header(std::span<const std::byte>& bytes) {
+  constexpr std::int64_t kPageLimit = 256 << 20;
+  ThriftReader reader(bytes);
+  const PageHeader page = read_page_header(reader);
+  bytes = bytes.subspan(reader.position());
+  const bool is_damaged = reader.is_damaged() || page.bytes < 0 || page.bytes > kPageLimit ||
+                          page.packed_bytes < 0 ||
+                          static_cast<std::uint64_t>(page.packed_bytes) > bytes.size();
+  if (is_damaged) return std::nullopt;
+  return page;
+}
+
 }  // namespace stoker::formats

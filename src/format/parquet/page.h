@@ -2,7 +2,10 @@
 // Thread-safe: no state.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include "format/parquet/thrift.h"
 
@@ -33,5 +36,8 @@ struct PageHeader {
 
 /// The next structure of `reader`, which says whether it is damaged.
 PageHeader read_page_header(ThriftReader& reader);
+/// Takes the header of the next page off the front of `bytes`. Nothing when it is damaged, or when the page
+/// would not lie in what follows or would unpack to more than 256 MiB.
+std::optional<PageHeader> take_page_header(std::span<const std::byte>& bytes);
 
 }  // namespace stoker::formats
