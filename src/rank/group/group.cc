@@ -88,7 +88,7 @@ void RankGroup::hear_signals() {
     if (*signal == SIGUSR1 || *signal == SIGUSR2) {
       pass_on(*signal);
     }
-    if (*signal != SIGINT && *signal != SIGTERM && *signal != SIGHUP) continue;
+    if (!asks_for_the_end(*signal)) continue;
     if (interrupted_by_ == 0 && came_to_a_rank_first(*signal)) {
       interrupted_by_ = *signal;
       continue;

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -26,6 +27,20 @@ std::optional<int> SignalFd::take() {
   signalfd_siginfo info{};
   if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
+}
+
+bool asks_for_the_end(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+bool is_signal_on_its_way(int signal_fd, const Exit& exit) {
+  // A shell whose command died of a signal ends by itself, with 128 + the signal; others with codes of their
+  // own, and nobody should wait long after each of those.
+  constexpr int kLateMs = 500;
+  constexpr int kPendingMs = 50;
+  if (exit.ok()) return false;
+  pollfd waiting = {signal_fd, POLLIN, 0};
+  return ::poll(&waiting, 1, asks_for_the_end(exit.shell_code() - 128) ? kLateMs : kPendingMs) > 0;
 }
 
 }  // namespace stoker::rank

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/status.h"
 
 namespace stoker::rank {
@@ -22,5 +23,12 @@ class SignalFd {
   explicit SignalFd(Fd fd) : fd_(std::move(fd)) {}
   Fd fd_;
 };
+
+/// Whether people and schedulers send it to end a program: SIGTERM, SIGINT, SIGHUP, SIGQUIT.
+bool asks_for_the_end(int signal);
+
+/// Slurm signals all processes of a job at once: a child that ended badly may have died of what we are about
+/// to hear, or of what its own command heard. Waits a moment for that; true if `signal_fd` has something.
+bool is_signal_on_its_way(int signal_fd, const Exit& exit);
 
 }  // namespace stoker::rank

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "rank/process/signals.h"
 #include "rank/script/canary.h"
 #include "record/events.h"
 #include "record/run_events.h"
@@ -24,8 +25,6 @@ using namespace std::chrono_literals;
 // Slurm signals the processes of a job one after the other, within milliseconds; on a loaded node it takes
 // longer.
 constexpr Duration kForTheCanary = 250ms;
-constexpr int kLateSignalMs = 500;
-constexpr int kPendingSignalMs = 50;
 
 // All that a script may be sent on purpose. What stops or continues goes to every process by itself, and what
 // a fault raises is ours.
@@ -36,10 +35,6 @@ sigset_t passed_on() {
                      SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
     ::sigdelset(&signals, signal);
   return signals;
-}
-
-bool asks_for_the_end(int signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
 // The file behind one of our own descriptors, if it is one.
@@ -136,7 +131,7 @@ class Runner {
   Exit follow(Child& child, Canary& canary) {
     for (;;) {
       if (const auto exit = child.poll()) {
-        hear_late(*exit, child, canary);
+        if (asked_by_ == 0 && is_signal_on_its_way(signal_fd_.get(), *exit)) hear(child, canary);
         return *exit;
       }
       pollfd waiting[] = {{signal_fd_.get(), POLLIN, 0}, {child.pidfd(), POLLIN, 0}};
@@ -154,14 +149,6 @@ class Runner {
       if (is_for_all && asks_for_the_end(signal)) is_ended_ = true;
       if (!is_for_all) (void)child.signal(signal);
     }
-  }
-
-  // Slurm signals all processes of a job at once: the script may have died of what we are about to hear.
-  void hear_late(const Exit& exit, Child& child, Canary& canary) {
-    if (exit.ok() || asked_by_ != 0) return;
-    pollfd waiting = {signal_fd_.get(), POLLIN, 0};
-    const bool is_death_by_signal = asks_for_the_end(exit.shell_code() - 128);
-    if (::poll(&waiting, 1, is_death_by_signal ? kLateSignalMs : kPendingSignalMs) > 0) hear(child, canary);
   }
 
   Status end(record::EventWriter& events, const Exit& exit) {

@@ -20,11 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kTickMs = 200;
-constexpr int kLateSignalMs = 500;
-constexpr int kPendingSignalMs = 50;
 constexpr Duration kReapLimit = 5s;
-
-bool asks_for_the_end(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP; }
 
 // Waits for the child, hears signals, keeps the time.
 class Single {
@@ -57,14 +53,8 @@ class Single {
     end(signal);
   }
 
-  // Slurm signals all processes of a job at once: it may have died of what we are about to hear. A shell
-  // whose command died of it first ends by itself, with 128 + the signal; other programs with a code of their
-  // own.
   void hear_late() {
-    if (interrupted_by_ != 0 || exit_->ok()) return;
-    pollfd waiting = {signals_.fd(), POLLIN, 0};
-    const bool is_death_by_signal = asks_for_the_end(exit_->shell_code() - 128);
-    if (::poll(&waiting, 1, is_death_by_signal ? kLateSignalMs : kPendingSignalMs) <= 0) return;
+    if (interrupted_by_ != 0 || !is_signal_on_its_way(signals_.fd(), *exit_)) return;
     while (const auto signal = signals_.take()) {
       if (asks_for_the_end(*signal)) interrupted_by_ = *signal;
     }
