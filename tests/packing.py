@@ -72,3 +72,10 @@ def left_out(dataset: Path) -> list[tuple[str, str, str]]:
         rows = list(csv.reader(file))
     assert rows[0] == ["path", "reason", "detail"]
     return [tuple(row) for row in rows[1:]]
+
+
+def refusal(stoker, *arguments: object, code: int = 2) -> str:
+    """What `stoker data pack` says when it refuses; it prints nothing else."""
+    done = stoker("data", "pack", *arguments, code=code)
+    assert done.out == ""
+    return done.err

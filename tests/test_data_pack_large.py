@@ -1,4 +1,4 @@
-"""stoker data pack of a folder with a million entries."""
+"""stoker data pack of folders with a million entries."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from packing import jpeg
 
 ENTRIES = 1_000_000
 NAMES_PER_FILE = 50_000  # a file on ext4 may have 65 000
@@ -43,3 +44,26 @@ def test_a_folder_of_a_million_entries_is_packed_in_bounded_memory(stoker, crowd
     done = stoker("data", "info", "packed", "--json", code=0)
     assert json.loads(done.out)["samples"] == ENTRIES
     assert peak_memory_of([stoker.path, "data", "verify", tmp_path / "packed", "--full"]) < 600 << 20
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_a_folder_of_a_million_images_is_packed(stoker, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    data = jpeg(1)
+    (folder / "0.jpg").write_bytes(data)
+    for i in range(1, 1_000_000):
+        os.link(folder / f"{(i - 1) // 60000 * 60000}.jpg", folder / f"{i}.jpg") if i % 60000 else (
+            folder / f"{i}.jpg"
+        ).write_bytes(data)
+    process = subprocess.run(
+        ["/usr/bin/time", "-f", "%M", stoker.path, "data", "pack", "in", "out"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert process.returncode == 0, process.stderr
+    assert "1 000 000 samples" in process.stdout
+    assert int(process.stderr.split()[-1]) < 1_000_000  # kB

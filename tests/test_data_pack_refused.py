@@ -4,13 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from packing import jpeg, left_out, make_images, members, tree
-
-
-def refusal(stoker, *arguments: str, code: int = 2) -> str:
-    done = stoker("data", "pack", *arguments, code=code)
-    assert done.out == ""
-    return done.err
+from packing import jpeg, left_out, make_images, members, refusal, tree
 
 
 def spoil(photos: Path) -> None:

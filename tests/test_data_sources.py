@@ -1,32 +1,19 @@
 """stoker data pack: everything a dataset can be made from, and what divides it."""
 
-import bz2
 import csv
-import fcntl
 import io
 import json
-import lzma
-import os
-import shutil
-import struct
-import subprocess
 import tarfile
 import time
 import zipfile
 from pathlib import Path
 
 import pytest
-from packing import jpeg, left_out, make_images, members, tree
+from packing import jpeg, make_images, members, refusal, tree
 
 
 def version(stoker, dataset: str) -> str:
     return json.loads(stoker("data", "info", dataset, "--json", code=0).out)["version"]
-
-
-def refusal(stoker, *arguments, code: int = 2) -> str:
-    done = stoker("data", "pack", *arguments, code=code)
-    assert done.out == ""
-    return done.err
 
 
 @pytest.fixture
@@ -204,130 +191,6 @@ def test_stratified_shards_have_the_same_share_of_each_class(stoker, photos, tmp
     )
 
 
-def tar_of(*entries: tuple[tarfile.TarInfo, bytes], end: bool = True) -> bytes:
-    data = io.BytesIO()
-    archive = tarfile.TarFile(fileobj=data, mode="w")
-    for info, content in entries:
-        info.size = len(content)
-        archive.addfile(info, io.BytesIO(content))
-    if end:
-        archive.close()
-    return data.getvalue()
-
-
-def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = kind, link
-    return info
-
-
-def test_members_that_nobody_should_unpack_are_left_out_and_listed(stoker, tmp_path):
-    good = [(member(f"./cat/{i}.jpg"), jpeg(i)) for i in range(9)]
-    bad = [
-        (member("../evil.jpg"), jpeg(20)),
-        (member("cat/../../evil.jpg"), jpeg(21)),
-        (member("/etc/evil.jpg"), jpeg(22)),
-        (member("cat//x.jpg"), jpeg(23)),
-        (member("cat/link.jpg", tarfile.SYMTYPE, "/etc/passwd"), b""),
-        (member("cat/hard.jpg", tarfile.LNKTYPE, "cat/0.jpg"), b""),
-        (member("cat/fifo.jpg", tarfile.FIFOTYPE), b""),
-        (member("cat/null.jpg", tarfile.CHRTYPE), b""),
-        (member("cat/\x1b[2J.jpg"), jpeg(24)),
-    ]
-    (tmp_path / "in.tar").write_bytes(tar_of(*good, *bad))
-    stoker("data", "pack", "in.tar", "out", "--most-left-out", "60%", code=0)
-    assert set(members(tmp_path / "out")) == {f"cat/{i}.jpg" for i in range(9)}
-    assert left_out(tmp_path / "out") == [
-        ("../evil.jpg", "unsafe member", "'..' in the name"),
-        ("/etc/evil.jpg", "unsafe member", "absolute name"),
-        ("cat/../../evil.jpg", "unsafe member", "'..' in the name"),
-        ("cat//x.jpg", "unsafe member", "empty or '.' part in the name"),
-        ("cat/\\x1b[2J.jpg", "unsafe member", "control byte or invalid UTF-8 in the name"),
-        ("cat/fifo.jpg", "not a file", "a pipe"),
-        ("cat/hard.jpg", "not a file", "a hard link"),
-        ("cat/link.jpg", "not a file", "a symbolic link"),
-        ("cat/null.jpg", "not a file", "a device"),
-    ]
-    assert not (tmp_path.parent / "evil.jpg").exists()
-
-
-def test_wrong_tars_are_refused(stoker, tmp_path):
-    def says(data: bytes, code: int) -> str:
-        (tmp_path / "in.tar").write_bytes(data)
-        return refusal(stoker, "in.tar", "out", code=code)
-
-    two = [(member("cat/1.jpg"), jpeg(1)), (member("./cat/1.jpg"), jpeg(2))]
-    assert says(tar_of(*two), 2) == "in.tar: member 'cat/1.jpg' is there twice: which one is meant?\n"
-    assert says(tar_of(*two[:1], end=False), 1) == "in.tar: has no end mark: its last members may be missing\n"
-    whole = tar_of((member("cat/1.jpg"), jpeg(1, (64, 64))))
-    assert says(whole[:2048], 1).startswith("in.tar: byte 0: member 'cat/1.jpg' of ")
-    assert says(b"", 1) == "in.tar: has no end mark: its last members may be missing\n"
-    assert says(bytes(10240), 2) == "in.tar: no images (JPEG, PNG or WebP by their extension)\n"
-
-
-@pytest.mark.parametrize(("name", "pack"), [("in.tar.bz2", bz2.compress), ("in.tar.xz", lzma.compress)])
-def test_a_tar_compressed_by_what_is_not_read_is_refused(stoker, tmp_path, name, pack):
-    (tmp_path / name).write_bytes(pack(bytes(10240)))
-    assert refusal(stoker, name, "out") == (
-        f"{name}: is compressed by bzip2 or xz; gzip and zstd are read\n"
-        f"  try: unpack that layer first, as in: xz -dk {name}\n"
-    )
-
-
-def zip_of(names: list[str], content: bytes = b"x" * 10, method: int = zipfile.ZIP_DEFLATED) -> bytearray:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", method) as archive:
-        for name in names:
-            archive.writestr(name, content)
-    return bytearray(data.getvalue())
-
-
-def test_zip_bombs_and_wrong_zips_are_refused(stoker, tmp_path):
-    def says(data: bytes, code: int = 1) -> str:
-        (tmp_path / "in.zip").write_bytes(data)
-        return refusal(stoker, "in.zip", "out", code=code)
-
-    data = zip_of(["cat/1.jpg"])
-    directory = data.rindex(b"PK\x01\x02")
-    lie = bytearray(data)
-    lie[directory + 24 : directory + 28] = struct.pack("<I", 1 << 30)
-    assert says(lie) == (
-        "in.zip: member 'cat/1.jpg': claims 1073741824 bytes of 5 compressed ones, more than 1032 to 1\n"
-    )
-    two = zip_of(["cat/1.jpg", "cat/2.jpg"])
-    second = two.rindex(b"PK\x01\x02")
-    two[second + 42 : second + 46] = struct.pack("<I", 0)
-    assert says(two) == "in.zip: members 'cat/1.jpg' and 'cat/2.jpg' overlap\n"
-    assert says(data[:-30]) == "in.zip: has no directory at its end: cut off, or no zip archive\n"
-    twice = zip_of(["cat/1.jpg", "cat/2.jpg"])
-    twice = bytes(twice).replace(b"cat/2.jpg", b"cat/1.jpg")
-    assert says(twice, code=2) == "in.zip: member 'cat/1.jpg' is there twice: which one is meant?\n"
-    (tmp_path / "photos.zip").write_bytes(zip_of(["cat/1.jpg"], jpeg(1)))
-    broken = bytearray((tmp_path / "photos.zip").read_bytes())
-    broken[60] ^= 0x40
-    (tmp_path / "photos.zip").write_bytes(broken)
-    done = stoker("data", "pack", "photos.zip", "out", code=1)
-    assert done.err in (
-        "photos.zip: member 'cat/1.jpg': CRC-32 is wrong\n",
-        "photos.zip: member 'cat/1.jpg': compressed data is damaged\n",
-    )
-    assert not (tmp_path / "out").exists()
-
-
-def test_unsafe_members_of_a_zip_are_left_out(stoker, tmp_path):
-    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
-        archive.writestr("cat/1.jpg", jpeg(1))
-        archive.writestr("../evil.jpg", jpeg(2))
-        link = zipfile.ZipInfo("cat/link.jpg")
-        link.create_system, link.external_attr = 3, 0o120777 << 16
-        archive.writestr(link, "/etc/passwd")
-    stoker("data", "pack", "in.zip", "out", "--most-left-out", "70%", code=0)
-    assert left_out(tmp_path / "out") == [
-        ("../evil.jpg", "unsafe member", "'..' in the name"),
-        ("cat/link.jpg", "not a file", "a symbolic link"),
-    ]
-
-
 def pixels(data: bytes) -> bytes:
     from PIL import Image
 
@@ -382,58 +245,6 @@ def test_jpegs_are_turned_without_touching_a_pixel(stoker, tmp_path, mode):
     stoker("data", "verify", "out", "--full", code=0)
 
 
-def test_parts_and_merge_give_the_bytes_of_one_call(stoker, photos, tmp_path):
-    (photos / "cat/empty.jpg").write_bytes(b"")
-    stoker("data", "pack", "photos", "whole", "--shards", "7", code=0)
-    for number in (3, 1):
-        done = stoker("data", "pack", "photos", "out", "--shards", "7", "--part", f"{number}/3", code=0)
-        assert done.out.splitlines()[1:] == [
-            f"out: part {number}/3: {2 if number == 3 else 3} of 7 shards are packed",
-            "  next, when all parts are: stoker data merge out",
-        ]
-    assert stoker("data", "merge", "out", code=1).err == (
-        "out: 2 of 7 shards are not packed yet, the first is all-000001.tar\n  try: stoker data pack ... --part 2/3\n"
-    )
-    assert stoker("data", "info", "out", code=1).err.startswith("out: is not finished: packing it was interrupted\n")
-    stoker("data", "pack", "photos", "out", "--shards", "7", "--part", "2/3", "-j", "3", code=0)
-    shutil.move(photos, tmp_path / "gone")  # the source is needed no more
-    stoker("data", "merge", "out", code=0)
-    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
-    assert stoker("data", "merge", "out", code=1).err == "out: is a whole dataset: nothing is left to merge\n"
-    assert stoker("data", "merge", "none", code=1).err == (
-        "none: no parts of a dataset are there\n  try: stoker data pack SOURCE none --part 1/N, and so on\n"
-    )
-
-
-def test_parts_run_side_by_side_killed_and_again(stoker, example_images, tmp_path):
-    stoker("data", "pack", example_images, "whole", "--shards", "8", code=0)
-    part = ["data", "pack", example_images, "out", "--shards", "8", "--part"]
-    first = [stoker.start(*part, f"{i}/4") for i in (1, 2, 3, 4)]
-    first[0].kill()
-    first[2].kill()
-    for process in first:
-        process.communicate(timeout=60)
-    for again in [stoker.start(*part, f"{i}/4") for i in (1, 2, 3, 4)]:
-        _, err = again.communicate(timeout=60)
-        assert again.returncode == 0, err
-    stoker("data", "merge", "out", code=0)
-    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
-
-
-def test_parts_that_do_not_belong_together_are_refused(stoker, photos, tmp_path):
-    stoker("data", "pack", "photos", "out", "--shards", "4", "--part", "1/2", code=0)
-    with (tmp_path / "out/.packing/lock").open("r+") as held:  # as another part does while it works
-        fcntl.flock(held, fcntl.LOCK_SH)
-        done = stoker("data", "pack", "photos", "out", "--shards", "3", "--part", "2/2", code=2)
-        assert done.err == "out: other parts pack another source, or with other options\n"
-        assert stoker("data", "merge", "out", code=3).err == "out: another `stoker data pack` is writing there\n"
-        stoker("data", "pack", "photos", "out", "--shards", "4", "--part", "2/2", code=0)
-    stoker("data", "merge", "out", code=0)
-    assert refusal(stoker, "photos", "new", "--part", "3/2") == (
-        "data pack: --part: '3/2' is not I/N with I from 1 to N (as in 2/8)\n"
-    )
-
-
 def test_a_metadata_rate_is_kept(stoker, tmp_path):
     make_images(tmp_path / "in", {"cat": 40})
     begin = time.monotonic()
@@ -456,26 +267,3 @@ def test_a_file_that_vanishes_while_it_is_packed_is_named(stoker, photos, tmp_pa
     assert lines[0].startswith("photos/") and lines[0].endswith(".jpg: vanished while it was packed")
     assert lines[1:] == ["  try: the same command again, once nothing removes files there"]
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_a_folder_of_a_million_entries(stoker, tmp_path):
-    folder = tmp_path / "in"
-    folder.mkdir()
-    data = jpeg(1)
-    (folder / "0.jpg").write_bytes(data)
-    for i in range(1, 1_000_000):
-        os.link(folder / f"{(i - 1) // 60000 * 60000}.jpg", folder / f"{i}.jpg") if i % 60000 else (
-            folder / f"{i}.jpg"
-        ).write_bytes(data)
-    process = subprocess.run(
-        ["/usr/bin/time", "-f", "%M", stoker.path, "data", "pack", "in", "out"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert process.returncode == 0, process.stderr
-    assert "1 000 000 samples" in process.stdout
-    assert int(process.stderr.split()[-1]) < 1_000_000  # kB

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "data/look/shard_scan.h"
 #include "format/manifest.h"
-#include "format/sqlite_writer.h"
+#include "format/sqlite/sqlite_writer.h"
 
 namespace stoker::data {
 

@@ -1,7 +1,7 @@
 // Trees are written from their leaves up: a leaf goes to the file when the next cell does not fit, what tells
 // it from its neighbours stays in memory, and the levels above follow at the end. Page 1, which has the
 // schema and with it the roots, comes last.
-#include "format/sqlite_writer.h"
+#include "format/sqlite/sqlite_writer.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,0 +1,135 @@
+"""stoker data pack: archives that are wrong or hostile."""
+
+import bz2
+import io
+import lzma
+import struct
+import tarfile
+import zipfile
+
+import pytest
+from packing import jpeg, left_out, members, refusal
+
+
+def tar_of(*entries: tuple[tarfile.TarInfo, bytes], end: bool = True) -> bytes:
+    data = io.BytesIO()
+    archive = tarfile.TarFile(fileobj=data, mode="w")
+    for info, content in entries:
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    if end:
+        archive.close()
+    return data.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+def test_members_that_nobody_should_unpack_are_left_out_and_listed(stoker, tmp_path):
+    good = [(member(f"./cat/{i}.jpg"), jpeg(i)) for i in range(9)]
+    bad = [
+        (member("../evil.jpg"), jpeg(20)),
+        (member("cat/../../evil.jpg"), jpeg(21)),
+        (member("/etc/evil.jpg"), jpeg(22)),
+        (member("cat//x.jpg"), jpeg(23)),
+        (member("cat/link.jpg", tarfile.SYMTYPE, "/etc/passwd"), b""),
+        (member("cat/hard.jpg", tarfile.LNKTYPE, "cat/0.jpg"), b""),
+        (member("cat/fifo.jpg", tarfile.FIFOTYPE), b""),
+        (member("cat/null.jpg", tarfile.CHRTYPE), b""),
+        (member("cat/\x1b[2J.jpg"), jpeg(24)),
+    ]
+    (tmp_path / "in.tar").write_bytes(tar_of(*good, *bad))
+    stoker("data", "pack", "in.tar", "out", "--most-left-out", "60%", code=0)
+    assert set(members(tmp_path / "out")) == {f"cat/{i}.jpg" for i in range(9)}
+    assert left_out(tmp_path / "out") == [
+        ("../evil.jpg", "unsafe member", "'..' in the name"),
+        ("/etc/evil.jpg", "unsafe member", "absolute name"),
+        ("cat/../../evil.jpg", "unsafe member", "'..' in the name"),
+        ("cat//x.jpg", "unsafe member", "empty or '.' part in the name"),
+        ("cat/\\x1b[2J.jpg", "unsafe member", "control byte or invalid UTF-8 in the name"),
+        ("cat/fifo.jpg", "not a file", "a pipe"),
+        ("cat/hard.jpg", "not a file", "a hard link"),
+        ("cat/link.jpg", "not a file", "a symbolic link"),
+        ("cat/null.jpg", "not a file", "a device"),
+    ]
+    assert not (tmp_path.parent / "evil.jpg").exists()
+
+
+def test_wrong_tars_are_refused(stoker, tmp_path):
+    def says(data: bytes, code: int) -> str:
+        (tmp_path / "in.tar").write_bytes(data)
+        return refusal(stoker, "in.tar", "out", code=code)
+
+    two = [(member("cat/1.jpg"), jpeg(1)), (member("./cat/1.jpg"), jpeg(2))]
+    assert says(tar_of(*two), 2) == "in.tar: member 'cat/1.jpg' is there twice: which one is meant?\n"
+    assert says(tar_of(*two[:1], end=False), 1) == "in.tar: has no end mark: its last members may be missing\n"
+    whole = tar_of((member("cat/1.jpg"), jpeg(1, (64, 64))))
+    assert says(whole[:2048], 1).startswith("in.tar: byte 0: member 'cat/1.jpg' of ")
+    assert says(b"", 1) == "in.tar: has no end mark: its last members may be missing\n"
+    assert says(bytes(10240), 2) == "in.tar: no images (JPEG, PNG or WebP by their extension)\n"
+
+
+@pytest.mark.parametrize(("name", "pack"), [("in.tar.bz2", bz2.compress), ("in.tar.xz", lzma.compress)])
+def test_a_tar_compressed_by_what_is_not_read_is_refused(stoker, tmp_path, name, pack):
+    (tmp_path / name).write_bytes(pack(bytes(10240)))
+    assert refusal(stoker, name, "out") == (
+        f"{name}: is compressed by bzip2 or xz; gzip and zstd are read\n"
+        f"  try: unpack that layer first, as in: xz -dk {name}\n"
+    )
+
+
+def zip_of(names: list[str], content: bytes = b"x" * 10, method: int = zipfile.ZIP_DEFLATED) -> bytearray:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as archive:
+        for name in names:
+            archive.writestr(name, content)
+    return bytearray(data.getvalue())
+
+
+def test_zip_bombs_and_wrong_zips_are_refused(stoker, tmp_path):
+    def says(data: bytes, code: int = 1) -> str:
+        (tmp_path / "in.zip").write_bytes(data)
+        return refusal(stoker, "in.zip", "out", code=code)
+
+    data = zip_of(["cat/1.jpg"])
+    directory = data.rindex(b"PK\x01\x02")
+    lie = bytearray(data)
+    lie[directory + 24 : directory + 28] = struct.pack("<I", 1 << 30)
+    assert says(lie) == (
+        "in.zip: member 'cat/1.jpg': claims 1073741824 bytes of 5 compressed ones, more than 1032 to 1\n"
+    )
+    two = zip_of(["cat/1.jpg", "cat/2.jpg"])
+    second = two.rindex(b"PK\x01\x02")
+    two[second + 42 : second + 46] = struct.pack("<I", 0)
+    assert says(two) == "in.zip: members 'cat/1.jpg' and 'cat/2.jpg' overlap\n"
+    assert says(data[:-30]) == "in.zip: has no directory at its end: cut off, or no zip archive\n"
+    twice = zip_of(["cat/1.jpg", "cat/2.jpg"])
+    twice = bytes(twice).replace(b"cat/2.jpg", b"cat/1.jpg")
+    assert says(twice, code=2) == "in.zip: member 'cat/1.jpg' is there twice: which one is meant?\n"
+    (tmp_path / "photos.zip").write_bytes(zip_of(["cat/1.jpg"], jpeg(1)))
+    broken = bytearray((tmp_path / "photos.zip").read_bytes())
+    broken[60] ^= 0x40
+    (tmp_path / "photos.zip").write_bytes(broken)
+    done = stoker("data", "pack", "photos.zip", "out", code=1)
+    assert done.err in (
+        "photos.zip: member 'cat/1.jpg': CRC-32 is wrong\n",
+        "photos.zip: member 'cat/1.jpg': compressed data is damaged\n",
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_unsafe_members_of_a_zip_are_left_out(stoker, tmp_path):
+    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
+        archive.writestr("cat/1.jpg", jpeg(1))
+        archive.writestr("../evil.jpg", jpeg(2))
+        link = zipfile.ZipInfo("cat/link.jpg")
+        link.create_system, link.external_attr = 3, 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    stoker("data", "pack", "in.zip", "out", "--most-left-out", "70%", code=0)
+    assert left_out(tmp_path / "out") == [
+        ("../evil.jpg", "unsafe member", "'..' in the name"),
+        ("cat/link.jpg", "not a file", "a symbolic link"),
+    ]

@@ -1,0 +1,58 @@
+"""stoker data pack in parts, and their merge."""
+
+import fcntl
+import shutil
+
+from packing import refusal, tree
+
+
+def test_parts_and_merge_give_the_bytes_of_one_call(stoker, photos, tmp_path):
+    (photos / "cat/empty.jpg").write_bytes(b"")
+    stoker("data", "pack", "photos", "whole", "--shards", "7", code=0)
+    for number in (3, 1):
+        done = stoker("data", "pack", "photos", "out", "--shards", "7", "--part", f"{number}/3", code=0)
+        assert done.out.splitlines()[1:] == [
+            f"out: part {number}/3: {2 if number == 3 else 3} of 7 shards are packed",
+            "  next, when all parts are: stoker data merge out",
+        ]
+    assert stoker("data", "merge", "out", code=1).err == (
+        "out: 2 of 7 shards are not packed yet, the first is all-000001.tar\n  try: stoker data pack ... --part 2/3\n"
+    )
+    assert stoker("data", "info", "out", code=1).err.startswith("out: is not finished: packing it was interrupted\n")
+    stoker("data", "pack", "photos", "out", "--shards", "7", "--part", "2/3", "-j", "3", code=0)
+    shutil.move(photos, tmp_path / "gone")  # the source is needed no more
+    stoker("data", "merge", "out", code=0)
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+    assert stoker("data", "merge", "out", code=1).err == "out: is a whole dataset: nothing is left to merge\n"
+    assert stoker("data", "merge", "none", code=1).err == (
+        "none: no parts of a dataset are there\n  try: stoker data pack SOURCE none --part 1/N, and so on\n"
+    )
+
+
+def test_parts_run_side_by_side_killed_and_again(stoker, example_images, tmp_path):
+    stoker("data", "pack", example_images, "whole", "--shards", "8", code=0)
+    part = ["data", "pack", example_images, "out", "--shards", "8", "--part"]
+    first = [stoker.start(*part, f"{i}/4") for i in (1, 2, 3, 4)]
+    first[0].kill()
+    first[2].kill()
+    for process in first:
+        process.communicate(timeout=60)
+    for again in [stoker.start(*part, f"{i}/4") for i in (1, 2, 3, 4)]:
+        _, err = again.communicate(timeout=60)
+        assert again.returncode == 0, err
+    stoker("data", "merge", "out", code=0)
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def test_parts_that_do_not_belong_together_are_refused(stoker, photos, tmp_path):
+    stoker("data", "pack", "photos", "out", "--shards", "4", "--part", "1/2", code=0)
+    with (tmp_path / "out/.packing/lock").open("r+") as held:  # as another part does while it works
+        fcntl.flock(held, fcntl.LOCK_SH)
+        done = stoker("data", "pack", "photos", "out", "--shards", "3", "--part", "2/2", code=2)
+        assert done.err == "out: other parts pack another source, or with other options\n"
+        assert stoker("data", "merge", "out", code=3).err == "out: another `stoker data pack` is writing there\n"
+        stoker("data", "pack", "photos", "out", "--shards", "4", "--part", "2/2", code=0)
+    stoker("data", "merge", "out", code=0)
+    assert refusal(stoker, "photos", "new", "--part", "3/2") == (
+        "data pack: --part: '3/2' is not I/N with I from 1 to N (as in 2/8)\n"
+    )
