@@ -97,6 +97,7 @@ NEEDS = {
     "transformers": Need(
         "transformers and accelerate (script/bootstrap --for peers)", lambda: _has_module("accelerate")
     ),
+    "tensorflow": Need("TensorFlow (script/bootstrap --for peers)", lambda: _has_module("tensorflow")),
     "jupyter": Need("jupyter_server beside this Python", lambda: _has_module("jupyter_server")),
     "sshd": Need("OpenSSH's server and client (Debian: openssh-server)", lambda: _has("sshd", "ssh", "ssh-keygen")),
     "chromium": Need("the chromium browser", lambda: shutil.which("chromium") is not None),
