@@ -75,6 +75,12 @@ def _has_module(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
+def zarr_2_python() -> Path:
+    """A Python with zarr-python 2, if it exists."""
+    beside = Path(__file__).resolve().parents[1] / ".venv/zarr-2/bin/python"
+    return Path(os.environ.get("STOKER_ZARR2_PYTHON", beside))
+
+
 def _has_course_scripts() -> bool:
     folder = test_data()
     return folder is not None and (folder / "batch-scripts").is_dir()
@@ -98,6 +104,7 @@ NEEDS = {
         "transformers and accelerate (script/bootstrap --for peers)", lambda: _has_module("accelerate")
     ),
     "tensorflow": Need("TensorFlow (script/bootstrap --for peers)", lambda: _has_module("tensorflow")),
+    "zarr2": Need("zarr-python 2 (script/bootstrap --for peers)", lambda: zarr_2_python().exists()),
     "jupyter": Need("jupyter_server beside this Python", lambda: _has_module("jupyter_server")),
     "sshd": Need("OpenSSH's server and client (Debian: openssh-server)", lambda: _has("sshd", "ssh", "ssh-keygen")),
     "chromium": Need("the chromium browser", lambda: shutil.which("chromium") is not None),

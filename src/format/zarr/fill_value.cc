@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/encode.h"
+#include "base/text.h"
 #include "format/zarr/data_type.h"
 
 namespace stoker::formats {
@@ -170,14 +171,39 @@ Result<Bytes> raw_bytes(std::size_t size, const Json& value) {
   return bytes;
 }
 
+// Of one valid sequence of UTF-8.
+std::uint32_t code_point(std::string_view sequence) {
+  constexpr std::uint8_t kOfFirst[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  std::uint32_t code = static_cast<std::uint8_t>(sequence[0]) & kOfFirst[sequence.size()];
+  for (const char c : sequence.substr(1)) code = code << 6 | (static_cast<std::uint8_t>(c) & 0x3F);
+  return code;
+}
+
+// Of what is no character: that of U+FFFD.
+std::string utf8(std::uint32_t code) {
+  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
+  if (code < 0x80) return {static_cast<char>(code)};
+  std::string text;
+  int shift = code < 0x800 ? 6 : code < 0x10000 ? 12 : 18;
+  const std::uint32_t first = shift == 6 ? 0xC0 : shift == 12 ? 0xE0 : 0xF0;
+  text += static_cast<char>(first | code >> shift);
+  while (shift > 0) {
+    shift -= 6;
+    text += static_cast<char>(0x80 | (code >> shift & 0x3F));
+  }
+  return text;
+}
+
 Result<Bytes> text_bytes(std::size_t size, const Json& value) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() == 0) return Bytes(size);
   if (!value.is_string()) return unfit(value);
   Bytes bytes;
-  for (const char c : value.get_ref<const std::string&>()) {
-    if (c == '\0' || static_cast<unsigned char>(c) >= 128) return unfit(value);
-    const Bytes letter = bytes_of(static_cast<std::uint32_t>(c));
+  for (std::string_view rest = value.get_ref<const std::string&>(); !rest.empty();) {
+    const std::size_t length = utf8_length(rest);
+    if (length == 0 || rest[0] == '\0') return unfit(value);
+    const Bytes letter = bytes_of(code_point(rest.substr(0, length)));
     bytes.insert(bytes.end(), letter.begin(), letter.end());
+    rest.remove_prefix(length);
   }
   if (bytes.size() > size) return unfit(value);
   bytes.resize(size);
@@ -269,8 +295,10 @@ std::string fill_value_json(const ElementType& type, std::span<const std::byte> 
       }
     case Kind::text: {
       std::string text;
-      for (std::size_t i = 0; i + 4 <= element.size() && element[i] != std::byte{0}; i += 4) {
-        text += static_cast<char>(element[i]);
+      for (std::size_t i = 0; i + 4 <= element.size(); i += 4) {
+        const auto code = value_of<std::uint32_t>(element.subspan(i, 4));
+        if (code == 0) break;
+        text += utf8(code);
       }
       return Json(text).dump();
     }

@@ -159,6 +159,22 @@ TEST(ZarrFillValue, is_written_as_it_is_read) {
   }
 }
 
+TEST(ZarrFillValue, of_text_is_any_that_fits) {
+  const auto type = parse_zarr_v2_type("<U3");
+  ASSERT_TRUE(type.ok());
+  for (const std::string_view json : {R"("")", R"("abc")", "\"\u00e9\u20ac\U0001F600\""}) {
+    const auto bytes = parse_fill_value(type->type, json);
+    ASSERT_TRUE(bytes.ok()) << json;
+    EXPECT_EQ(bytes->size(), 12u);
+    EXPECT_EQ(fill_value_json(type->type, *bytes, 2), json);
+  }
+  EXPECT_EQ(fill<std::uint32_t>(parse_zarr_v2_type("<U1")->type, R"("\u20ac")"), 0x20ACu);
+  EXPECT_FALSE(parse_fill_value(type->type, R"("abcd")").ok());
+  EXPECT_FALSE(parse_fill_value(type->type, R"("a\u0000b")").ok());
+  const std::vector<std::byte> no_character(12, std::byte{0xFF});
+  EXPECT_EQ(fill_value_json(type->type, no_character, 2), "\"\uFFFD\uFFFD\uFFFD\"");
+}
+
 TEST(ZarrTypes, names_of_both_versions) {
   for (const std::string_view name :
        {"|b1", "|i1", "<u2", "<f8", "<c16", "|S7", "|V3", "<U5", "<M8[ns]", "<m8[25s]"}) {
