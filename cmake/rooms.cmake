@@ -104,7 +104,7 @@ function(stoker_add_rooms)
   if(STOKER_TESTS)
     stoker_add_test_headers()
   endif()
-  stoker_room(base LIBRARIES stoker::fmt stoker::crypto stoker::isal Threads::Threads)
+  stoker_room(base LIBRARIES stoker::fmt stoker::crypto stoker::isal stoker::xxhash Threads::Threads)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/base/version.cc PROPERTIES COMPILE_DEFINITIONS
                               STOKER_VERSION="${PROJECT_VERSION}")
   stoker_embed_catalogue(fr french_catalogue)

@@ -16,6 +16,7 @@ EXTERNAL = {
     "yaml": ("yaml.h",),
     "crypto": ("openssl/",),
     "isal": ("isa-l",),
+    "xxhash": ("xxhash.h",),
     "blosc": ("blosc.h",),
     "deflate": ("libdeflate.h",),
     "lz4": ("lz4.h",),
