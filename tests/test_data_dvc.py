@@ -82,6 +82,25 @@ def test_data_of_another_version_are_not_packed(stoker, images):
     assert not (stoker.folder / "packed").exists()
 
 
+def test_the_lock_of_a_pipeline_says_it_as_well(stoker, images):
+    md5 = add(images)
+    folder = stoker.folder / "work"
+    folder.mkdir()
+    out = (stoker.folder / "images.dvc").read_text().removeprefix("outs:\n- ").replace("\n", "\n    ")
+    (stoker.folder / "images.dvc").unlink()
+    (stoker.folder / ".dvc").mkdir()
+    lock = f"schema: '2.0'\nstages:\n  fetch:\n    cmd: x\n    outs:\n    - {out}"
+    (stoker.folder / "dvc.lock").write_text(lock.replace("path: images", "path: ../images"))
+    (stoker.folder / "dvc.yaml").write_text("stages:\n  fetch: {cmd: x, wdir: work, outs: [../images]}\n")
+    done = stoker("data", "pack", "images", "packed", "--dvc", "full", code=0)
+    assert f"\n  version dvc.lock, MD5 {md5[:8]}, 20 files of " in done.out
+    assert json.loads((stoker.folder / "packed/manifest.json").read_text())["source"]["dvc"] == "dvc.lock"
+    (images / "cat/0001.jpg").unlink()
+    bad = stoker("data", "pack", "images", "other", code=2)
+    assert bad.err.startswith("images: 19 files of ") and ", dvc.lock says 20 of " in bad.err
+    assert bad.err.endswith(" (--dvc)\n  try: dvc checkout images, or dvc commit fetch\n")
+
+
 def test_what_dvc_leaves_out_is_not_compared(stoker, images):
     add(images)
     (images / "cat/1.tmp").write_text("x")

@@ -81,6 +81,16 @@ def from_a_dataset(command: Path) -> dict[str, list[bytes]]:
         }
 
 
+def dvc() -> list[bytes]:
+    """.dvc files, and dvc.lock with dvc.yaml: see fuzz/data/dvc_fuzz.cc for the first byte."""
+    file = b"md5: 0123456789abcdef0123456789abcdef\n  size: 3\n  nfiles: 2\n  hash: md5\n  path: images\n"
+    folder = file.replace(b"ef\n  size", b"ef.dir\n  size")
+    out = folder.replace(b"\n", b"\n    ")
+    lock = b"schema: '2.0'\nstages:\n  fetch@a:\n    cmd: x\n    outs:\n    - " + out
+    pipeline = b"\0stages:\n  fetch:\n    foreach: [a]\n    do: {cmd: x, wdir: data, outs: [images]}\n"
+    return [b"\0outs:\n- " + file, b"\4outs:\n- " + folder + b"wdir: .\n", b"\5" + lock, b"\7" + lock + pipeline]
+
+
 def chunk_maps() -> list[bytes]:
     """Of a plain array of 4 x 4 bytes in two chunks, and of a list of one page that nothing packs."""
     grid = {
@@ -116,6 +126,7 @@ def seeds() -> dict[str, list[bytes]]:
         "csv_fuzz": [b'path,label\n"a ""b"".jpg",cat\n'],
         "trials_fuzz": [trial.encode()],
         "chunk_map_fuzz": chunk_maps(),
+        "dvc_fuzz": dvc(),
     }
     # Each behind the byte that says as what it is read: shard, index, packed samples, packed batches.
     streams = REPOSITORY / "tests/golden/streams"

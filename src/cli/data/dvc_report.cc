@@ -21,9 +21,10 @@ nlohmann::ordered_json version_json(const std::optional<formats::SourceVersion>&
 
 Result<DvcState> dvc_state(const Path& dataset, data::DvcDepth depth, int threads, Progress& progress) {
   DvcState state;
-  OK_OR_RETURN(dvc, data::dvc_beside(dataset));
+  OK_OR_RETURN(dvc, data::dvc_of(dataset));
   if (!dvc) return state;
   state.version = dvc->version;
+  state.cure = data::dvc_cure(dataset, *dvc);
   OK_OR_RETURN(compared, data::compare_with_dvc(dataset, *dvc, depth, threads, progress));
   state.compared = std::move(compared);
   return state;

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/progress.h"
-#include "data/pack/dvc.h"
+#include "data/pack/dvc/dvc.h"
 #include "format/manifest.h"
 
 namespace stoker::cli {
@@ -19,10 +19,11 @@ std::string version_text(const formats::SourceVersion& version);
 /// `dvc`, `md5`, `bytes`, `files`; null for none.
 nlohmann::ordered_json version_json(const std::optional<formats::SourceVersion>& version);
 
-/// The .dvc file beside a dataset, and how the dataset differs from it.
+/// What DVC says of a dataset, and how the dataset differs from it.
 struct DvcState {
-  std::optional<formats::SourceVersion> version;  ///< none: there is no such file
+  std::optional<formats::SourceVersion> version;  ///< none: it says nothing
   data::DvcComparison compared;
+  std::string cure;  ///< of a difference
 };
 Result<DvcState> dvc_state(const Path& dataset, data::DvcDepth depth, int threads, Progress& progress);
 /// What version_json() has, `is_compared`, and `difference`: text or null.

@@ -39,7 +39,7 @@ std::string images_text(const formats::ImageStatistics& images) {
   return text;
 }
 
-// Nothing where no .dvc file is beside it.
+// Nothing where DVC says nothing of it.
 std::string dvc_text(const Result<DvcState>& dvc) {
   if (!dvc.ok()) return std::string(dvc.status().message());
   if (!dvc->version) return {};

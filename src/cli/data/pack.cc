@@ -179,9 +179,9 @@ void declare(Arguments& arguments, Options& o) {
                    "tar; tfrecord, parquet, hdf5, zarr: less overhead, for tiny files; auto: by their sizes");
   arguments.option("--hash", &o.hash, "KIND",
                    "of shards' blocks: sha256; crc32c: faster, and tells damage but no forgery");
-  arguments.option(
-      "--dvc", &o.dvc, "KIND",
-      "how SOURCE is compared with SOURCE.dvc: sizes (number and size of files); full: MD5 too; off");
+  arguments.option("--dvc", &o.dvc, "KIND",
+                   "how SOURCE is compared with what DVC says of it: sizes (number and size of files); full: "
+                   "MD5 too; off");
   arguments.option("--layout", &o.layout, "KIND",
                    "images: one per sample, with the files of its basename; files: any files, by basename");
   arguments.option("--check", &o.check, "KIND", "scan: each image's structure; decode: every pixel too");

@@ -38,8 +38,7 @@ void print(const Path& dataset, const DvcState& dvc, bool is_full, Output& out) 
   } else if (dvc.compared.difference.empty()) {
     out.line("  {}: {} as it says", text, is_full ? "every byte" : "number and size of files");
   } else {
-    out.note("{}: {}\n  try: {}", printable(dataset.string()), dvc.compared.difference,
-             data::dvc_cure(dataset));
+    out.note("{}: {}\n  try: {}", printable(dataset.string()), dvc.compared.difference, dvc.cure);
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "data/pack/choose.h"
-#include "data/pack/dvc.h"
+#include "data/pack/dvc/dvc.h"
 #include "data/pack/pack.h"
 #include "data/pack/source/tree.h"
 #include "data/pack/workspace.h"
@@ -142,12 +142,12 @@ Outline outline_of(const PackPlan& plan) {
   return outline;
 }
 
-// Of the source, if a .dvc file says it; of a dataset else that of what it was packed from.
+// Of the source, if DVC says it; of a dataset else that of what it was packed from.
 Result<std::optional<formats::SourceVersion>> version_of(const PackOptions& options, Progress& progress) {
   using Version = std::optional<formats::SourceVersion>;
   const std::string& where = options.source.where;
   if (options.dvc == DvcUse::off || where == "-") return Version();
-  OK_OR_RETURN(dvc, dvc_beside(where));
+  OK_OR_RETURN(dvc, dvc_of(where));
   if (!dvc) {
     const bool is_dataset = path_exists(Path(where) / formats::kManifestFile);
     const Result<formats::Manifest> manifest =
@@ -157,11 +157,11 @@ Result<std::optional<formats::SourceVersion>> version_of(const PackOptions& opti
   const DvcDepth depth = options.dvc == DvcUse::full ? DvcDepth::bytes : DvcDepth::sizes;
   OK_OR_RETURN(compared, compare_with_dvc(where, *dvc, depth, options.threads, progress));
   if (!compared.difference.empty())
-    return invalid("{}: {} (--dvc)", printable(where), compared.difference).cure("{}", dvc_cure(where));
+    return invalid("{}: {} (--dvc)", printable(where), compared.difference).cure("{}", dvc_cure(where, *dvc));
   if (options.dvc == DvcUse::sizes || compared.ignored_by.empty()) return Version(dvc->version);
   return invalid("{}: cannot be compared: {} leaves files out, only dvc can tell which (--dvc full)",
                  printable(where), compared.ignored_by)
-      .cure("dvc status {}", shell_quote(dvc->version.file));
+      .cure("dvc status {}", shell_quote(dvc->stage.empty() ? dvc->version.file : dvc->stage));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "data/pack/dvc.h"
+#include "data/pack/dvc/dvc.h"
 #include "explain/preflight/notes.h"
 #include "format/manifest.h"
 
@@ -97,7 +97,7 @@ class Checker {
 
   // Number and size of its files: `stoker data verify --full` compares their MD5.
   void check_dvc(const std::string& key, const Path& dataset) {
-    const auto dvc = data::dvc_beside(dataset);
+    const auto dvc = data::dvc_of(dataset);
     if (!dvc) return notes_.found("dvc", key, dvc.error());
     if (!*dvc) return;
     NoProgress quiet;
@@ -105,7 +105,8 @@ class Checker {
     if (!compared) return notes_.found("dvc", key, compared.error());
     if (!compared->difference.empty())
       notes_.found("other-version", Level::job, key,
-                   notes_.say("is of another version: {}", compared->difference), data::dvc_cure(dataset));
+                   notes_.say("is of another version: {}", compared->difference),
+                   data::dvc_cure(dataset, **dvc));
   }
 
   void check_training(const Manifest& manifest) {

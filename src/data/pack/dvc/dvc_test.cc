@@ -1,6 +1,8 @@
-#include "data/pack/dvc.h"
+#include "data/pack/dvc/dvc.h"
 
 #include <gmock/gmock.h>
+
+#include "data/pack/dvc/dvc_read.h"
 
 namespace stoker::data {
 namespace {
@@ -26,7 +28,7 @@ class Dvc : public ::testing::Test {
   }
   std::string difference(const std::string& name, DvcDepth depth = DvcDepth::bytes) {
     NoProgress progress;
-    const auto dvc = dvc_beside(folder_ / name);
+    const auto dvc = dvc_of(folder_ / name);
     if (!dvc.ok()) return std::string(dvc.status().message());
     if (!*dvc) return "none";
     const auto compared = compare_with_dvc(folder_ / name, **dvc, depth, 2, progress);
@@ -98,6 +100,66 @@ TEST_F(Dvc, refuses_what_is_no_dvc_file) {
   EXPECT_EQ(difference("images"), "none");
   put("images.dvc", "outs: [\n");
   EXPECT_THAT(difference("images"), ::testing::HasSubstr("images.dvc:"));
+}
+
+TEST_F(Dvc, takes_what_a_pipeline_makes_from_its_lock) {
+  ASSERT_TRUE(remove_file(folder_ / "images.dvc").ok());
+  ASSERT_TRUE(make_directories(folder_ / ".dvc").ok());
+  put("sub/images/1.jpg", "xyz");
+  put("dvc.lock",
+      "schema: '2.0'\nstages:\n  fetch@a:\n    cmd: x\n    deps:\n    - path: list.csv\n      md5: 0\n    "
+      "outs:\n"
+      "    - path: images/\n      hash: md5\n      md5: 23ec60fe9a18ade66ee76c0371c0e702.dir\n      size: "
+      "10\n"
+      "      nfiles: 4\n  below:\n    outs:\n    - path: ../sub/images/1.jpg\n"
+      "      md5: d16fb36f0911f878998c136191af705e\n      size: 3\n");
+  put("dvc.yaml",
+      "stages:\n  fetch:\n    foreach: [a]\n    do: {cmd: x, outs: [images/]}\n"
+      "  below: {cmd: y, wdir: images, outs: [../sub/images/1.jpg]}\n");
+  EXPECT_EQ(difference("images"), "");
+  EXPECT_EQ(difference("images/cat"), "none");
+  EXPECT_EQ(difference("sub/images/1.jpg"), "");
+  put("sub/images/1.jpg", "xy");
+  EXPECT_EQ(difference("sub/images/1.jpg"), "2 bytes, dvc.lock says 3");
+  put("images/new.jpg", "1");
+  EXPECT_EQ(difference("images", DvcDepth::sizes), "5 files of 11 bytes, dvc.lock says 4 of 10");
+  const auto dvc = dvc_of(folder_ / "images");
+  ASSERT_TRUE(dvc.ok() && *dvc);
+  EXPECT_THAT((*dvc)->stage, ::testing::EndsWith("dvc.yaml:fetch@a"));
+  EXPECT_EQ(dvc_cure("images", {.version = {}, .has_old_hashes = false, .stage = "fetch@a"}),
+            "dvc checkout images, or dvc commit fetch@a");
+}
+
+TEST_F(Dvc, looks_for_a_lock_no_higher_than_its_repository) {
+  const auto lock = [](std::string_view path) {
+    return format("stage:\n  outs:\n  - {{path: {}, md5: d16fb36f0911f878998c136191af705e, size: 4}}\n",
+                  path);
+  };
+  put("repo/x.bin", "xyz");
+  put("dvc.lock", lock("repo/x.bin"));
+  EXPECT_EQ(difference("repo/x.bin"), "none");  // no .dvc/ above it: only its own folder counts
+  put("repo/dvc.lock", lock("x.bin"));
+  EXPECT_EQ(difference("repo/x.bin"), "3 bytes, dvc.lock says 4");
+  ASSERT_TRUE(remove_file(folder_ / "repo/dvc.lock").ok());
+  ASSERT_TRUE(make_directories(folder_ / ".dvc").ok());
+  EXPECT_EQ(difference("repo/x.bin"), "3 bytes, dvc.lock says 4");
+  ASSERT_TRUE(make_directories(folder_ / "repo/.dvc").ok());
+  EXPECT_EQ(difference("repo/x.bin"), "none");
+}
+
+TEST(DvcLock, that_is_none_is_told) {
+  const auto says = [](std::string_view lock, std::string_view pipeline = "") {
+    const auto found = read_dvc_lock(lock, pipeline, "dvc.lock", {"x", false});
+    return found.ok() ? (*found ? "found" : "none") : std::string(found.status().message());
+  };
+  EXPECT_EQ(says(""), "none");
+  EXPECT_EQ(says("schema: '2.0'\n"), "none");
+  EXPECT_EQ(says("schema: '2.0'\nstages: [1]\n"), "dvc.lock: its stages are no map");
+  EXPECT_EQ(says("a: {outs: [{path: y, md5: 0}, {path: x}]}\n"), "none");
+  EXPECT_EQ(says("a: {outs: [{path: x, md5: 12}]}\n"), "dvc.lock: '12' is no MD5 of a file");
+  EXPECT_EQ(says("a: {outs: [{path: ./x, md5: d16fb36f0911f878998c136191af705e}]}\n"), "found");
+  EXPECT_THAT(says("<<<<<<< HEAD\na: 1\n"), ::testing::StartsWith("dvc.lock:2:"));
+  EXPECT_THAT(says("a: {outs: []}\n", "stages: {"), ::testing::StartsWith("dvc.lock's dvc.yaml:1:"));
 }
 
 }  // namespace

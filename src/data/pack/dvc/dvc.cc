@@ -1,4 +1,4 @@
-#include "data/pack/dvc.h"
+#include "data/pack/dvc/dvc.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "base/hashes/file_hash.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "config/yaml.h"
+#include "data/pack/dvc/dvc_read.h"
 
 namespace stoker::data {
 
@@ -26,18 +26,6 @@ constexpr std::string_view kDir = ".dir";
 Path without_slash(const Path& data) {
   const Path plain = data.lexically_normal();
   return plain.has_filename() ? plain : plain.parent_path();
-}
-
-bool is_md5(std::string_view text, bool is_folder) {
-  constexpr std::size_t kDigits = 32;
-  const std::string_view digits = text.substr(0, kDigits);
-  return digits.size() == kDigits && digits.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
-         text.substr(kDigits) == (is_folder ? kDir : "");
-}
-
-std::string text_of(const config::Node& map, std::string_view key) {
-  const config::Node* found = map.find(key);
-  return found && found->kind == config::Node::Kind::scalar ? found->text : std::string();
 }
 
 // One file of a folder.
@@ -236,33 +224,68 @@ Result<std::string> file_difference(const Path& data, const DvcFile& dvc, DvcDep
 
 }  // namespace
 
-Result<std::optional<DvcFile>> dvc_beside(const Path& data) {
-  const Path plain = without_slash(data);
-  const Path path = plain.string() + ".dvc";
+namespace {
+
+// The text of a file that may not be there.
+Result<std::optional<std::string>> text_if_there(const Path& path) {
+  constexpr ByteCount kMost = 64_MiB;
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return std::optional<DvcFile>();
-  const std::string subject = printable(path.string());
-  OK_OR_RETURN(text, config::read_config_file(path));
-  config::Mistakes mistakes;
-  const auto source = std::make_shared<config::Source>(config::Layer::file, subject, text);
-  const std::optional<config::Node> root = config::parse_yaml(source, mistakes);
-  if (!root) return mistakes.status();
-  const config::Node* outs = root->find("outs");
-  if (!outs || outs->kind != config::Node::Kind::list) return corrupt("{}: has no outs", subject);
-  for (const config::Node& out : outs->items) {
-    if (text_of(out, "path") != plain.filename().string()) continue;
-    const std::string md5 = text_of(out, "md5");
-    if (md5.empty()) return std::optional<DvcFile>();  // by another hash, or not yet there
-    if (!is_md5(md5, folder_exists(plain)))
-      return corrupt("{}: '{}' is no MD5 of a {}", subject, printable(md5),
-                     folder_exists(plain) ? "folder (with .dir behind it)" : "file");
-    DvcFile dvc{.version = {.file = path.filename().string(), .md5 = md5},
-                .has_old_hashes = text_of(out, "hash").empty()};
-    if (!parse_number(text_of(out, "size"), &dvc.version.bytes)) dvc.version.bytes = 0;
-    if (!parse_number(text_of(out, "nfiles"), &dvc.version.files)) dvc.version.files = 0;
-    return std::optional(dvc);
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::optional<std::string>();
+  OK_OR_RETURN(text, read_file(path, kMost));
+  return std::optional(std::move(text));
+}
+
+// The folder above `data`, and those above it up to the one in which .dvc/ lies; only the first where none
+// has it.
+std::vector<Path> folders_with_pipelines(const Path& data) {
+  std::vector<Path> folders;
+  for (Path folder = data.parent_path();; folder = folder.parent_path()) {
+    folders.push_back(folder);
+    if (folder_exists(folder / ".dvc")) return folders;
+    if (!folder.has_relative_path()) return {folders.front()};
+  }
+}
+
+// "prepare", or "../dvc.yaml:prepare" where that lies elsewhere, as DVC's commands take it.
+std::string stage_target(const Path& folder, const std::string& stage) {
+  std::error_code ignored;
+  const Path yaml = std::filesystem::proximate(folder / "dvc.yaml", ignored);
+  return yaml == "dvc.yaml" ? stage : format("{}:{}", yaml.string(), stage);
+}
+
+Result<std::optional<DvcFile>> dvc_locked(const Path& plain) {
+  std::error_code error;
+  const Path data = std::filesystem::absolute(plain, error).lexically_normal();
+  if (error || !data.has_filename()) return std::optional<DvcFile>();
+  for (const Path& folder : folders_with_pipelines(data)) {
+    OK_OR_RETURN(lock, text_if_there(folder / "dvc.lock"));
+    if (!lock) continue;
+    OK_OR_RETURN(pipeline, text_if_there(folder / "dvc.yaml"));
+    OK_OR_RETURN(found, read_dvc_lock(*lock, pipeline.value_or(""), printable((folder / "dvc.lock").string()),
+                                      {data.lexically_relative(folder), folder_exists(plain)}));
+    if (!found) continue;
+    found->version.file = "dvc.lock";
+    found->stage = stage_target(folder, found->stage);
+    return std::move(found);
   }
   return std::optional<DvcFile>();
+}
+
+}  // namespace
+
+Result<std::optional<DvcFile>> dvc_of(const Path& data) {
+  const Path plain = without_slash(data);
+  const Path path = plain.string() + ".dvc";
+  OK_OR_RETURN(text, text_if_there(path));
+  if (text) {
+    OK_OR_RETURN(found,
+                 read_dvc_file(*text, printable(path.string()), {plain.filename(), folder_exists(plain)}));
+    if (found) {
+      found->version.file = path.filename().string();
+      return std::move(found);
+    }
+  }
+  return dvc_locked(plain);
 }
 
 Result<DvcComparison> compare_with_dvc(const Path& data, const DvcFile& dvc, DvcDepth depth, int threads,
@@ -279,8 +302,10 @@ Result<DvcComparison> compare_with_dvc(const Path& data, const DvcFile& dvc, Dvc
   return compared;
 }
 
-std::string dvc_cure(const Path& data) {
+std::string dvc_cure(const Path& data, const DvcFile& dvc) {
   const std::string name = without_slash(data).string();
+  if (!dvc.stage.empty())
+    return format("dvc checkout {}, or dvc commit {}", shell_quote(name), shell_quote(dvc.stage));
   return format("dvc checkout {}, or dvc add {}", shell_quote(name + ".dvc"), shell_quote(name));
 }
 
