@@ -5,8 +5,9 @@
 The list has repository, path, commit and SHA-256 of each script and, as labels, the lines where something loses the job with the rule
 that should say so (`a|b` where either says it; a name of no rule where none does). The labels are those of a script in an empty folder.
 The scripts are other people's: they are fetched into the cache, never kept here. `used` says that a script was looked at
-while rules were written; the verdict is over the others. Targets: of what is said to lose the job 95 % does, and of what does
-90 % is said."""
+while rules were written; the verdict is over the others. A `group` is scripts that came together, and has a line of its own:
+what was measured when nobody had seen them yet stands in FIRST_SEEN, since rules have been mended by them after that. Targets: of
+what is said to lose the job 95 % does, and of what does 90 % is said."""
 
 import argparse
 import hashlib
@@ -22,6 +23,10 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 PRECISION = 0.95
 RECALL = 0.90
+# Scripts, places that lose the job, said rightly, said wrongly: with the rules as they were and the labels as they were
+# written before. Five labels have been changed since. Three folders of logs with %A in them are no loss where Slurm makes them
+# (23.02); of two commands that are cut off, the line of the other one counts; what srun does not find has a rule's name now.
+FIRST_SEEN = {"fresh": (100, 37, 22, 2)}
 
 
 def fetch(entry: dict, cache: Path) -> bytes | None:
@@ -56,7 +61,7 @@ def main() -> int:
     parser.add_argument("--list", type=Path, default=REPOSITORY / "tests/golden/check/public.json")
     options = parser.parse_args()
     stoker = os.environ.get("STOKER", str(REPOSITORY / "build/release/bin/stoker"))
-    totals = {False: [0, 0, 0, 0], True: [0, 0, 0, 0]}  # by used: scripts, right, wrong, missed
+    totals: dict[bool | str, list[int]] = {False: [0, 0, 0, 0], True: [0, 0, 0, 0]}  # scripts, right, wrong, missed
     missing = 0
     for entry in json.loads(options.list.read_text()):
         content = fetch(entry, options.cache)
@@ -69,15 +74,23 @@ def main() -> int:
             (line, rules) for line, rules in entry["labels"] if not any((line, r) in found for r in rules.split("|"))
         ]
         wrong = sorted(found - expected)
-        total = totals[entry["used"]]
-        for place, count in enumerate((1, len(entry["labels"]) - len(missed), len(wrong), len(missed))):
-            total[place] += count
-        for kind, places in (("wrong ", wrong), ("missed", missed)):
+        counts = (1, len(entry["labels"]) - len(missed), len(wrong), len(missed))
+        for kind in (entry["used"], entry.get("group")):
+            if kind is None:
+                continue
+            totals[kind] = [a + b for a, b in zip(totals.get(kind, [0, 0, 0, 0]), counts, strict=True)]
+        for what, places in (("wrong ", wrong), ("missed", missed)):
             for line, rule in places:
-                print(f"{kind}  {entry['repository']}/{entry['path']}:{line}: {rule}")
-    for is_used, (scripts, right, wrong, missed) in totals.items():
-        kind = "used for rules" if is_used else "held out"
-        print(f"{kind:>14}: {scripts} scripts, {right + missed} lose the job, {right} said, {wrong} said wrongly")
+                print(f"{what}  {entry['repository']}/{entry['path']}:{line}: {rule}")
+    names = {True: "used for rules", False: "held out"}
+    for kind, (scripts, right, wrong, missed) in totals.items():
+        name = names.get(kind, f"of these {kind}")
+        print(f"{name:>14}: {scripts} scripts, {right + missed} lose the job, {right} said, {wrong} said wrongly")
+    for group, (scripts, losing, right, wrong) in FIRST_SEEN.items():
+        print(
+            f"{group} as first seen: {scripts} scripts, {losing} lose the job, {right} said, {wrong} said wrongly: "
+            f"precision {right / (right + wrong):.3f}, recall {right / losing:.3f}"
+        )
     if missing:
         print(f"{missing} scripts could not be fetched")
     scripts, right, wrong, missed = totals[False]

@@ -128,6 +128,7 @@ class Stoker:
         for name in [name for name in environment if name.startswith(("STOKER_", "SLURM_"))]:
             del environment[name]
         environment["STOKER_SLURM_CALLS_PER_S"] = "0"  # tests ask in loops
+        environment["STOKER_SLURM_RELEASE"] = "22.05"  # whatever is installed here
         for name, value in (options.pop("env", None) or {}).items():
             environment.pop(name, None)
             if value is not None:

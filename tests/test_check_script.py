@@ -42,7 +42,7 @@ def test_findings_are_told_with_line_reason_and_corrected_line(stoker, tmp_path)
         f"train.sbatch:2: --ntaks-per-node: {tail}",
         "    - #SBATCH --ntaks-per-node=4",
         "    + #SBATCH --ntasks-per-node=4",
-        "train.sbatch:4: log folder logs does not exist: the job would end at once and leave no word [loses the job: log-folder]",
+        "train.sbatch:4: log folder logs does not exist: before Slurm 23.02 the job ends at once and leaves no word [loses the job: log-folder]",
         "    4 | #SBATCH --output=logs/%j.out",
         "      |                  ^",
         "    try: mkdir -p logs",
@@ -50,6 +50,36 @@ def test_findings_are_told_with_line_reason_and_corrected_line(stoker, tmp_path)
         "    - tar xf data.tar -C $SLURM_TMPDIR",
         "    + srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 tar xf data.tar -C $SLURM_TMPDIR",
         "3 findings, 3 would lose the job; stoker check --fix train.sbatch writes train.fixed.sbatch (--in-place: the file itself)",
+    ]
+
+
+def test_the_release_of_slurm_decides_about_folders_of_logs(stoker, tmp_path):
+    write(tmp_path, "#!/bin/bash\n#SBATCH --time=1:00:00 -o logs/%j.out\nsrun hostname\n")
+    fakes = tmp_path / "bin"
+    fakes.mkdir()
+    write(fakes, "#!/bin/sh\necho slurm 23.11.4\n", "sbatch").chmod(0o755)
+    asked = {"STOKER_SLURM_RELEASE": None, "PATH": f"{fakes}:{os.environ['PATH']}"}
+    assert findings(stoker("check", "train.sbatch", "--json", env=asked, code=0)) == []
+    write(fakes, "#!/bin/sh\necho slurm-wlm 22.05.8\n", "sbatch")
+    expected = [(2, "job", "log-folder")]
+    assert findings(stoker("check", "train.sbatch", "--json", env=asked, code=1)) == expected
+    told = {"STOKER_SLURM_RELEASE": "24.05"}
+    assert findings(stoker("check", "train.sbatch", "--json", "--site", "none", env=told, code=0)) == []
+    # One that does not answer holds nobody up.
+    write(fakes, "#!/bin/sh\nexec sleep 60\n", "sbatch")
+    assert findings(stoker("check", "train.sbatch", "--json", env=asked, code=1, timeout=20)) == expected
+
+
+def test_a_script_is_told_which_tool_fits(stoker, tmp_path):
+    write(tmp_path, "#!/bin/bash\nfor lr in 0.1 0.01 0.001; do\n  sbatch train.sh $lr\ndone\n", "all.sh")
+    done = stoker("check", "all.sh", code=0)
+    assert done.out.splitlines() == [
+        "all.sh:3: a job for each value: an array is one submission, with a limit on how many run at once, "
+        "and what failed is run again alone [advice: sbatch-loop]",
+        "    3 |   sbatch train.sh $lr",
+        "      |   ^",
+        "    try: sbatch --array=1-3%3 …",
+        "1 finding, 0 would lose the job",
     ]
 
 

@@ -50,6 +50,7 @@ def say(command: str, folder: Path, last_code: int) -> tuple[str, int]:
     """What a shell says to a command, in a folder, and its exit code; `$?` is that of the command before."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STOKER_", "SLURM_"))}
     environment["PATH"] = f"{BIN}:{environment['PATH']}"
+    environment["STOKER_SLURM_RELEASE"] = "22.05"  # whatever is installed here
     script = f"(exit {last_code}); {command}"
     done = subprocess.run(
         ["bash", "-c", script],

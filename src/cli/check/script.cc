@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/process.h"
+#include "base/text.h"
 #include "cli/check/sarif.h"
 #include "cli/json.h"
 #include "cli/site/sites.h"
@@ -21,7 +23,8 @@ using explain::ScriptFinding;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kLookAt = std::size_t{64} << 10;  // of a file, to tell what it is
-constexpr std::size_t kWidest = 160;                    // characters of a line that are shown
+constexpr std::chrono::seconds kAskSlurm{2};
+constexpr std::size_t kWidest = 160;  // characters of a line that are shown
 
 std::string first_bytes(const std::string& path) {
   const auto file = File::open_read(path);
@@ -201,6 +204,30 @@ Result<std::optional<job::Site>> site_for(const ScriptCheck& check) {
   return found.error();
 }
 
+// 2302 of "23.02.7".
+std::optional<std::uint32_t> release_number(std::string_view text) {
+  const auto parts = split(trim(text), '.');
+  std::uint64_t year = 0;
+  std::uint64_t month = 0;
+  const bool is_release = parts.size() >= 2 && parse_number(parts[0], &year) &&
+                          parse_number(parts[1], &month) && year < 100 && month <= 12;
+  return is_release ? std::optional(static_cast<std::uint32_t>(year * 100 + month)) : std::nullopt;
+}
+
+// The Slurm that jobs are submitted to from here: "slurm 23.02.7", "slurm-wlm 23.02.7". Nothing when there is
+// none, or when the script is for somewhere else.
+std::optional<std::uint32_t> slurm_release(const ScriptCheck& check) {
+  if (const auto told = environment_value("STOKER_SLURM_RELEASE")) return release_number(*told);
+  if (check.site != "auto") return std::nullopt;
+  const auto said = run_program({.argv = {"sbatch", "--version"}, .environment = {}, .directory = {}},
+                                Deadline::after(kAskSlurm), 4_KiB);
+  if (!said.ok()) return std::nullopt;
+  const std::string_view text = trim(said->out);
+  const std::size_t blank = text.find(' ');
+  if (blank == std::string_view::npos || !text.starts_with("slurm")) return std::nullopt;
+  return release_number(text.substr(blank + 1));
+}
+
 }  // namespace
 
 bool names_batch_script(const std::string& word) {
@@ -223,7 +250,8 @@ int check_script(const ScriptCheck& check, Output& out) {
   explain::ScriptPlace place{.directory = directory,
                              .site = site->has_value() ? &**site : nullptr,
                              .environment = slurm::process_environment(),
-                             .words = check.words};
+                             .words = check.words,
+                             .slurm = slurm_release(check)};
   look_at_runs(check.script, place);
   const Lint lint = explain::lint_script(check.script, *text, place);
   std::optional<Mended> mended;

@@ -26,6 +26,7 @@ struct ScriptPlace {
   std::size_t times = 0;              ///< how many of those there are
   slurm::Lookup environment = {};  ///< variables such as SBATCH_ACCOUNT, which sbatch obeys; none when empty
   Words words = {};                ///< that findings are told in
+  std::optional<std::uint32_t> slurm = {};  ///< release of Slurm there, 2302 for 23.02; empty: not known
 };
 
 /// A change of the script: these bytes become that text.

@@ -18,8 +18,9 @@ using ::testing::IsEmpty;
 std::vector<const Rule*> all_rules() {
   std::vector<const Rule*> rules;
   for (std::span<const Rule> table :
-       {header_rules(), value_rules(), omission_rules(), placeholder_rules(), log_rules(), node_rules(),
-        rank_rules(), ending_rules(), load_rules(), habit_rules(), tool_rules(), site_rules()}) {
+       {header_rules(), value_rules(), omission_rules(), clash_rules(), placeholder_rules(), log_rules(),
+        node_rules(), rank_rules(), ending_rules(), load_rules(), habit_rules(), tool_rules(),
+        cluster_rules(), site_rules()}) {
     for (const Rule& rule : table) rules.push_back(&rule);
   }
   return rules;
@@ -96,7 +97,7 @@ TEST(ScriptLint, findings_come_by_line_with_their_text) {
   EXPECT_EQ(found.findings[0].column, 9u);
   EXPECT_EQ(found.findings[0].fix, "#SBATCH --ntasks-per-node=4 --time=2h");
   EXPECT_EQ(found.findings[2].text,
-            "log folder logs does not exist: the job would end at once and leave no word");
+            "log folder logs does not exist: before Slurm 23.02 the job ends at once and leaves no word");
   EXPECT_EQ(found.findings[2].fix, "mkdir -p logs");
   EXPECT_TRUE(found.loses_job());
 }

@@ -71,6 +71,7 @@ std::optional<std::string> placeholder_in(std::string_view value);
 std::span<const Rule> header_rules();
 std::span<const Rule> value_rules();
 std::span<const Rule> omission_rules();
+std::span<const Rule> clash_rules();
 std::span<const Rule> placeholder_rules();
 std::span<const Rule> log_rules();
 std::span<const Rule> node_rules();
@@ -79,6 +80,7 @@ std::span<const Rule> ending_rules();
 std::span<const Rule> load_rules();
 std::span<const Rule> habit_rules();
 std::span<const Rule> tool_rules();
+std::span<const Rule> cluster_rules();
 std::span<const Rule> site_rules();
 
 }  // namespace stoker::explain

@@ -125,8 +125,21 @@ bool leads_out(const std::string& word) {
          value.starts_with("..");
 }
 
+// "cd /local/me/project" to what nothing of the script has put there: it was there before, and stays.
+bool was_there_before(const Script& script, const Call& call) {
+  if (call.directory.starts_with('$') || call.directory.find('$') != std::string::npos) return false;
+  for (const Call& other : script.calls) {
+    if (&other == &call) break;
+    if (is_one_of(other.program, {"cp", "rsync", "tar", "unzip", "git", "mkdir", "mktemp", "scp", "mv",
+                                  "wget", "curl", "ln", "rclone", "virtualenv", "install"}))
+      return false;
+  }
+  return call.directory.starts_with("/local/");
+}
+
 void find_results_left(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
+    if (was_there_before(script, call)) continue;
     const bool is_here = is_local_path(call.directory) && is_work(call) && !is_launcher(call.program) &&
                          !call.context.is_remote;
     if (!is_here || std::any_of(call.words.begin(), call.words.end(), leads_out)) continue;
@@ -152,8 +165,41 @@ void find_results_left(const Script& script, Report& report) {
   }
 }
 
+// The program and the file it runs: "python train.py".
+std::string what_it_runs(const Call& call) {
+  const auto file = std::find_if(call.words.begin(), call.words.end(),
+                                 [](const std::string& word) { return word.ends_with(".py"); });
+  return call.program + " " + (file == call.words.end() ? "" : *file);
+}
+
+// "python a.py --seed 1 &" before "python a.py --seed 2", and no wait: the second one's end is the first
+// one's.
+void find_cut_off(const Script& script, Report& report) {
+  const bool waits = std::any_of(script.calls.begin(), script.calls.end(),
+                                 [](const Call& call) { return call.program == "wait"; });
+  if (waits || script.calls.empty()) return;
+  const Call& last = script.calls.back();
+  const bool is_plain = is_last(script, last) && is_work(last) && !last.context.is_background &&
+                        !last.context.is_condition && last.context.loops == 0 && !last.context.launcher;
+  if (!is_plain) return;
+  for (const Call& call : script.calls) {
+    const bool is_alike = &call != &last && call.context.is_background && !call.context.launcher &&
+                          is_work(call) && what_it_runs(call) == what_it_runs(last);
+    if (!is_alike) continue;
+    const std::size_t end = script.text.size();
+    ScriptFinding& finding = report.add(
+        call.span, report.say("this runs in the background, and the job ends with the {} behind it: "
+                              "Slurm kills it where it is then",
+                              last.program));
+    finding.edits = {{end, end, script.text.ends_with('\n') ? "wait\n" : "\nwait\n"}};
+    finding.fix = report.say("wait    (as the last line)");
+    return;
+  }
+}
+
 void find_no_wait(const Script& script, Report& report) {
   if (script.tree.list.items.empty() || script.tree.error || script.request.directives.empty()) return;
+  find_cut_off(script, report);
   const bash::Item& last = script.tree.list.items.back();
   bool is_background = last.next == bash::Connector::background;
   if (!is_background && last.pipeline.commands.size() == 1) {

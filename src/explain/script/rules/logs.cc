@@ -20,7 +20,42 @@ Path base_folder(const Script& script, const Report& report) {
   return chdir == nullptr ? report.place().directory : report.place().directory / chdir->option.value;
 }
 
+// Since then slurmstepd makes the folders of a log (Slurm's changelog of 23.02).
+constexpr std::uint32_t kMakesFolders = 2302;
+
+bool makes_folders(const Report& report) { return report.place().slurm.value_or(0) >= kMakesFolders; }
+
+// "logs/%x/%A" of "logs/%x/%A/%a.out": a folder that no job finds.
+std::string folder_of_each_job(const std::string& pattern) {
+  const std::size_t slash = pattern.rfind('/');
+  if (slash == std::string::npos) return "";
+  const std::string folder = pattern.substr(0, slash);
+  const bool is_new = folder.find("%j") != std::string::npos || folder.find("%J") != std::string::npos ||
+                      folder.find("%A") != std::string::npos;
+  return is_new ? folder : "";
+}
+
+void find_folder_of_each_job(const Script& script, Report& report) {
+  if (makes_folders(report)) return;
+  for (const Directive& directive : script.request.directives) {
+    if (!is_log(directive)) continue;
+    const std::string folder = folder_of_each_job(directive.option.value);
+    if (folder.empty()) continue;
+    ScriptFinding& finding = report.add(
+        directive.value,
+        report.say(
+            "log folder {} is another one for each job: Slurm makes it from 23.02 on, and ends the job at "
+            "once before",
+            printable(folder)));
+    // Who writes such a pattern has seen it work, unless this is the older one.
+    if (!report.place().slurm) finding.level = Level::time;
+    return;
+  }
+}
+
 void find_log_folder(const Script& script, Report& report) {
+  if (makes_folders(report)) return;
+  find_folder_of_each_job(script, report);
   std::set<std::string> told;
   for (const Directive& directive : script.request.directives) {
     if (!is_log(directive) || script.request.find(directive.option.name) != &directive) continue;
@@ -34,10 +69,10 @@ void find_log_folder(const Script& script, Report& report) {
     const bool can_tell = Path(folder).is_relative() || folder_exists(path.parent_path());
     if (!can_tell || !folder_exists(base_folder(script, report))) continue;
     told.insert(folder);
-    ScriptFinding& finding =
-        report.add(directive.value,
-                   report.say("log folder {} does not exist: the job would end at once and leave no word",
-                              printable(folder)));
+    ScriptFinding& finding = report.add(
+        directive.value,
+        report.say("log folder {} does not exist: before Slurm 23.02 the job ends at once and leaves no word",
+                   printable(folder)));
     finding.fix = format("mkdir -p {}", shell_quote(path.lexically_normal().string()));
     if (Path(folder).is_relative()) finding.fix = format("mkdir -p {}", shell_quote(folder));
     finding.folder = path.lexically_normal();
@@ -114,7 +149,8 @@ void find_log_on_node(const Script& script, Report& report) {
 }
 
 constexpr Rule kRules[] = {
-    {"log-folder", Level::job, "a job whose log cannot be opened ends at once and leaves no word",
+    {"log-folder", Level::job,
+     "a job whose log cannot be opened ends at once and leaves no word; Slurm makes the folder from 23.02 on",
      "#!/bin/bash\n#SBATCH -o logs/%x-%j.out\n", "#!/bin/bash\n#SBATCH -o %x-%j.out\n",
      "an HPC manual's example; snakemake-executor-plugin-slurm #67", find_log_folder},
     {"log-without-percent", Level::job,

@@ -53,6 +53,26 @@ std::optional<std::string> yours(std::string_view text) {
   return std::nullopt;
 }
 
+// "todo:ROOT", "CHANGEME": a value that says itself that it is none.
+std::optional<std::string> to_do(std::string_view text) {
+  const std::string lower = to_lower(text);
+  const bool is_left = lower == "todo" || lower.starts_with("todo:") || lower.starts_with("todo_") ||
+                       lower.starts_with("changeme") || lower.starts_with("change_me") ||
+                       lower.starts_with("replace_me") || lower.starts_with("fixme");
+  return is_left ? std::optional(std::string(text)) : std::nullopt;
+}
+
+// "/scratch/NETID/DIRECTORY": a folder by the name of what it should be called.
+std::optional<std::string> named_for_its_kind(std::string_view path) {
+  if (!path.starts_with('/')) return std::nullopt;
+  for (std::string_view part : split(path.substr(1), '/')) {
+    if (is_one_of(part,
+                  {"NETID", "USERNAME", "USER_NAME", "DIRECTORY", "PROJECT_NAME", "GROUP_NAME", "MYDIR"}))
+      return std::string(part);
+  }
+  return std::nullopt;
+}
+
 // "path_to_checkpoint.ckpt" as a file or folder; an option or a variable may be called so.
 std::optional<std::string> path_to(std::string_view text) {
   const std::size_t begin = text.rfind('/') == std::string_view::npos ? 0 : text.rfind('/') + 1;
@@ -130,6 +150,7 @@ void find_in_commands(const Script& script, Report& report) {
       std::optional<std::string> found = text == "..." ? std::optional(text) : crosses(text);
       if (!found) found = yours(text);
       if (!found) found = path_to(text);
+      if (!found) found = named_for_its_kind(text);
       if (!found || is_option || !lines.insert(script.line_of(word->span.begin).begin).second) continue;
       report.add(word->span, report.say("'{}' is left to be filled in", printable(*found)));
     }
@@ -160,10 +181,22 @@ void find_angles(const bash::List& list, const Script& script, Report& report) {
   }
 }
 
-// TOKEN="<Your token>"
+bool is_used(const Script& script, const std::string& name) {
+  return script.text.find("$" + name) != std::string::npos ||
+         script.text.find("${" + name) != std::string::npos;
+}
+
+// TOKEN="<Your token>", DATA=/path/to/data, ROOT="todo:ROOT"
 void find_in_settings(const Script& script, Report& report) {
   for (const Setting& setting : script.settings) {
     const std::string& value = setting.value;
+    const bool is_left = value.starts_with("/path/to/") || value.starts_with("path/to/") || to_do(value);
+    if (is_left && is_used(script, setting.name) && !setting.context.is_condition &&
+        setting.context.function.empty()) {
+      report.add(setting.assignment->value.span,
+                 report.say("'{}' is left to be filled in", printable(value)));
+      continue;
+    }
     const auto name = angle_name(value);
     const bool is_for_you =
         to_lower(value).find("your") != std::string::npos || value.find(' ') != std::string::npos;
@@ -193,6 +226,7 @@ std::optional<std::string> placeholder_in(std::string_view value) {
   if (auto found = angle_name(value)) return found;
   if (auto found = crosses(value)) return found;
   if (auto found = path_to(value)) return found;
+  if (auto found = to_do(value)) return found;
   return yours(value);
 }
 

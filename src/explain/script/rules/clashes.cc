@@ -1,0 +1,84 @@
+// Rules over what does not go together: options that exclude each other, and a name where a program should
+// be.
+#include <algorithm>
+#include <array>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "explain/script/rule.h"
+
+namespace stoker::explain {
+namespace {
+
+struct Clash {
+  std::string_view one;
+  std::string_view other;
+};
+
+// As slurm_opt.c has them, in 22.05 and since. --cpus-per-gpu says nothing where no GPU is asked for.
+constexpr std::array<Clash, 6> kClashes = {{{"--mem", "--mem-per-cpu"},
+                                            {"--mem", "--mem-per-gpu"},
+                                            {"--mem-per-cpu", "--mem-per-gpu"},
+                                            {"--cpus-per-task", "--cpus-per-gpu"},
+                                            {"--ntasks-per-gpu", "--ntasks-per-node"},
+                                            {"--ntasks-per-gpu", "--gpus-per-task"}}};
+
+void find_options_exclude(const Script& script, Report& report) {
+  for (const Clash& clash : kClashes) {
+    const Directive* one = script.request.find(clash.one);
+    const Directive* other = script.request.find(clash.other);
+    const bool needs_gpus = clash.other == "--cpus-per-gpu";
+    if (one == nullptr || other == nullptr || (needs_gpus && script.request.gpus().empty())) continue;
+    const Directive* last = one->span.begin < other->span.begin ? other : one;
+    const Directive* first = last == one ? other : one;
+    report
+        .add(last->span, report.say("{} excludes {} (line {}), and sbatch refuses a script with both",
+                                    last->option.typed, first->option.typed, first->option.line))
+        .fix = report.say("one of the two");
+    return;
+  }
+}
+
+bool changes_path(const Script& script) {
+  return std::any_of(script.settings.begin(), script.settings.end(),
+                     [](const Setting& setting) { return setting.name == "PATH"; });
+}
+
+// "train.py" without a folder: the shell and srun look for it in PATH, where no script of a project is.
+void find_script_as_program(const Script& script, Report& report) {
+  if (changes_path(script)) return;
+  for (const Call& call : script.calls) {
+    if (call.program_word == nullptr || call.context.is_remote || call.context.is_condition) continue;
+    const std::string typed = flat(*call.program_word, script.text);
+    if (!typed.ends_with(".py") || typed.find_first_of("/$") != std::string::npos) continue;
+    const bool is_usual =
+        is_one_of(typed, {"train.py", "main.py", "run.py", "test.py", "eval.py", "evaluate.py", "finetune.py",
+                          "pretrain.py", "inference.py", "predict.py"});
+    // Packages bring programs that end like that; those of a project lie beside its script.
+    if (!is_usual && !path_exists(report.place().directory / typed)) continue;
+    const std::size_t at = call.program_word->span.begin;
+    report.replace(
+        {at, at},
+        report.say("{} is looked for in PATH, where a file of this folder is not: the command is not "
+                   "found",
+                   printable(typed)),
+        "python ");
+  }
+}
+
+constexpr Rule kRules[] = {
+    {"options-exclude", Level::job, "sbatch refuses a script with two options that exclude each other",
+     "#!/bin/bash\n#SBATCH --mem=8G\n#SBATCH --mem-per-cpu=2G\n", "#!/bin/bash\n#SBATCH --mem-per-cpu=2G\n",
+     "sbatch: \"--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\"", find_options_exclude},
+    {"script-as-program", Level::job,
+     "srun and the shell look in PATH for a program without a folder, and a project's files are not there",
+     "#!/bin/bash\n#SBATCH -n 1\nsrun train.py\n", "#!/bin/bash\n#SBATCH -n 1\nsrun python train.py\n",
+     "students' scripts; slurmstepd: \"execve(): train.py: No such file or directory\"",
+     find_script_as_program},
+};
+
+}  // namespace
+
+std::span<const Rule> clash_rules() { return kRules; }
+
+}  // namespace stoker::explain

@@ -1,0 +1,170 @@
+// Which tool fits, clusters inside a job, options that exclude each other: what is told and what is left
+// alone.
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "explain/script/lint.h"
+
+namespace stoker::explain {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// The findings of one rule as "line:level", in an empty folder.
+std::vector<std::string> found(std::string_view rule, std::string_view text, ScriptPlace place = {}) {
+  const TempDirectory folder;
+  if (place.directory.empty()) place.directory = folder.path();
+  std::vector<std::string> out;
+  for (const ScriptFinding& finding : lint_script("a.sh", std::string(text), place).findings) {
+    if (finding.rule == rule) out.push_back(format("{}:{}", finding.line, to_text(finding.level)));
+  }
+  return out;
+}
+
+std::string fix_of(std::string_view rule, std::string_view text) {
+  const TempDirectory folder;
+  for (const ScriptFinding& finding :
+       lint_script("a.sh", std::string(text), {.directory = folder.path()}).findings) {
+    if (finding.rule == rule) return finding.fix;
+  }
+  return "";
+}
+
+using Found = std::vector<std::string>;
+
+TEST(ScriptTools, a_loop_around_sbatch_is_an_array) {
+  const std::string one = "#!/bin/bash\nfor lr in 0.1 0.01; do\n  sbatch train.sh $lr\ndone\n";
+  EXPECT_EQ(found("sbatch-loop", one), Found{"3:advice"});
+  EXPECT_EQ(fix_of("sbatch-loop", one), "sbatch --array=1-2%2 …");
+  const std::string table =
+      "#!/bin/bash\nfor lr in 0.1 0.01; do\n  for s in 1 2; do\n    sbatch train.sh $lr $s\n  done\ndone\n";
+  EXPECT_EQ(found("sbatch-loop", table), Found{"4:advice"});
+  EXPECT_THAT(fix_of("sbatch-loop", table), HasSubstr("over: values.csv"));
+  EXPECT_THAT(found("sbatch-loop", "#!/bin/bash\nsbatch train.sh\n"), IsEmpty());
+  // More of them are another rule's, and so are jobs that wait for each other.
+  EXPECT_THAT(found("sbatch-loop", "#!/bin/bash\nfor i in {1..50}; do\n  sbatch a.sh $i\ndone\n"), IsEmpty());
+  EXPECT_THAT(
+      found("sbatch-loop", "#!/bin/bash\nfor i in 1 2; do\n  sbatch --dependency=afterok:$j a.sh\ndone\n"),
+      IsEmpty());
+}
+
+TEST(ScriptTools, short_tasks_share_a_job) {
+  EXPECT_EQ(found("short-tasks", "#!/bin/bash\n#SBATCH --array=1-40 --time=1\n./a\n"), Found{"2:advice"});
+  EXPECT_THAT(found("short-tasks", "#!/bin/bash\n#SBATCH --array=1-40 --time=1:00:00\n./a\n"), IsEmpty());
+  EXPECT_THAT(found("short-tasks", "#!/bin/bash\n#SBATCH --array=1-4 --time=1\n./a\n"), IsEmpty());
+  const std::string steps =
+      "#!/bin/bash\n#SBATCH -n 50 --time=1\nfor i in {1..50}; do\n  srun -n 1 ./a $i &\ndone\nwait\n";
+  EXPECT_EQ(found("short-tasks", steps), Found{"4:advice"});
+  EXPECT_THAT(fix_of("short-tasks", steps), HasSubstr("--multi-prog"));
+}
+
+TEST(ScriptTools, a_job_that_submits_itself_is_a_chain) {
+  const std::string head = "#!/bin/bash\n#SBATCH --time=1\npython -u train.py\n";
+  EXPECT_EQ(found("submits-itself", head + "sbatch $0\n"), Found{"4:time"});
+  EXPECT_EQ(found("submits-itself", head + "sbatch a.sh\n"), Found{"4:time"});
+  EXPECT_EQ(found("submits-itself", head + "if [ ! -f done ]; then\n  sbatch \"$0\"\nfi\n"),
+            Found{"5:advice"});
+  EXPECT_EQ(found("submits-itself", head + "[ -f done ] || sbatch $0\n"), Found{"4:advice"});
+  EXPECT_EQ(found("submits-itself",
+                  "#!/bin/bash\n#SBATCH --time=1\nagain() {\n  scontrol requeue $SLURM_JOB_ID\n}\n"
+                  "trap again USR1\npython -u train.py\n"),
+            Found{"4:advice"});
+  EXPECT_THAT(found("submits-itself", head + "sbatch evaluate.sh\n"), IsEmpty());
+}
+
+TEST(ScriptTools, a_cluster_wants_a_worker_on_every_node) {
+  const std::string head = "#!/bin/bash\n#SBATCH -N 3 --time=1\n";
+  EXPECT_EQ(found("cluster-on-one-node", head + "ray start --head\npython -u a.py\n"), Found{"3:time"});
+  EXPECT_EQ(
+      found("cluster-on-one-node", head + "dask scheduler &\ndask worker tcp://h:8786 &\npython -u a.py\n"),
+      Found{"3:time"});
+  EXPECT_EQ(found("cluster-on-one-node", head + "start-master.sh\nspark-submit a.py\n"), Found{"3:time"});
+  // In a loop over the nodes, by srun, by ssh, or by a script that nobody can see into.
+  EXPECT_THAT(
+      found("cluster-on-one-node", head + "ray start --head\nfor n in $NODES; do\n  srun -w $n ray start "
+                                          "--address=$H --block &\ndone\n"),
+      IsEmpty());
+  EXPECT_THAT(found("cluster-on-one-node", head + "ray start --head\nssh n2 ray start --address=$H\n"),
+              IsEmpty());
+  EXPECT_THAT(found("cluster-on-one-node", head + "ray start --head\nbash workers.sh\n"), IsEmpty());
+  EXPECT_THAT(found("cluster-on-one-node", "#!/bin/bash\n#SBATCH -N 1 --time=1\nray start --head\n"),
+              IsEmpty());
+}
+
+TEST(ScriptTools, ray_in_a_step_of_srun_has_to_stay) {
+  const std::string head = "#!/bin/bash\n#SBATCH -N 3 --time=1\n";
+  EXPECT_EQ(found("cluster-step-ends", head + "srun -n 2 ray start --address=$H &\npython a.py\n"),
+            Found{"3:time"});
+  EXPECT_EQ(fix_of("cluster-step-ends", head + "srun -n 2 ray start --address=$H &\npython a.py\n"),
+            "srun -n 2 ray start --block --address=$H &");
+  // In the batch script itself it goes on in the background.
+  EXPECT_THAT(found("cluster-step-ends", head + "ray start --head\npython a.py\n"), IsEmpty());
+}
+
+TEST(ScriptClashes, options_that_exclude_each_other_are_told_at_the_second) {
+  EXPECT_EQ(found("options-exclude", "#!/bin/bash\n#SBATCH --mem=8G\n#SBATCH --mem-per-cpu=2G\n./a\n"),
+            Found{"3:job"});
+  EXPECT_EQ(found("options-exclude",
+                  "#!/bin/bash\n#SBATCH --cpus-per-gpu=1\n#SBATCH --gpus=2\n#SBATCH -c 2\n./a\n"),
+            Found{"4:job"});
+  EXPECT_EQ(
+      found("options-exclude", "#!/bin/bash\n#SBATCH --ntasks-per-gpu=1\n#SBATCH --gpus-per-task=1\n./a\n"),
+      Found{"3:job"});
+  EXPECT_THAT(found("options-exclude", "#!/bin/bash\n#SBATCH --cpus-per-gpu=1\n#SBATCH -c 2\n./a\n"),
+              IsEmpty());
+}
+
+TEST(ScriptClashes, a_file_of_the_folder_is_no_program) {
+  const TempDirectory folder;
+  ASSERT_TRUE(write_file(folder / "convert.py", "").ok());
+  const ScriptPlace place{.directory = folder.path()};
+  EXPECT_EQ(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\nsrun convert.py\n", place),
+            Found{"3:job"});
+  // Packages bring programs of such names, and PATH may lead anywhere.
+  EXPECT_THAT(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\ngdal_merge.py a\n", place), IsEmpty());
+  EXPECT_THAT(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\nexport PATH=$PWD:$PATH\ntrain.py\n"),
+              IsEmpty());
+  EXPECT_THAT(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\nsrun ./train.py\n"), IsEmpty());
+}
+
+TEST(ScriptLogs, slurm_makes_folders_of_logs_from_23_02_on) {
+  const std::string plain = "#!/bin/bash\n#SBATCH -o logs/%j.out\n./a\n";
+  const std::string each = "#!/bin/bash\n#SBATCH -o logs/%x/%A/%a.out\n./a\n";
+  EXPECT_EQ(found("log-folder", plain), Found{"2:job"});
+  EXPECT_EQ(found("log-folder", plain, {.slurm = 2205}), Found{"2:job"});
+  EXPECT_THAT(found("log-folder", plain, {.slurm = 2302}), IsEmpty());
+  // Who writes the second has seen it work, as far as can be told.
+  EXPECT_EQ(found("log-folder", each), Found{"2:time"});
+  EXPECT_EQ(found("log-folder", each, {.slurm = 2205}), Found{"2:job"});
+  EXPECT_THAT(found("log-folder", each, {.slurm = 2411}), IsEmpty());
+}
+
+TEST(ScriptEndings, work_beside_the_last_command_is_cut_off) {
+  const std::string head = "#!/bin/bash\n#SBATCH --time=1\n";
+  EXPECT_EQ(found("no-wait", head + "python -u a.py 1 &\npython -u a.py 2\n"), Found{"3:job"});
+  EXPECT_THAT(found("no-wait", head + "python -u a.py 1 &\npython -u a.py 2\nwait\n"), IsEmpty());
+  // A server is there for the others.
+  EXPECT_THAT(found("no-wait", head + "python -u server.py &\npython -u client.py\n"), IsEmpty());
+}
+
+TEST(ScriptEndings, what_lies_on_the_nodes_disk_before_the_job_stays_there) {
+  const std::string head = "#!/bin/bash\n#SBATCH --time=1\n";
+  EXPECT_THAT(found("results-left", head + "cd /local/scratch/me/project\npython -u a.py\n"), IsEmpty());
+  EXPECT_EQ(
+      found("results-left", head + "cp -r code /local/scratch/me\ncd /local/scratch/me/code\npython a.py\n"),
+      Found{"5:job"});
+}
+
+TEST(ScriptPlaceholders, what_a_value_says_of_itself_is_believed) {
+  const std::string head = "#!/bin/bash\n#SBATCH --time=1\n";
+  EXPECT_EQ(found("placeholder", head + "ROOT=\"todo:ROOT\"\n. $ROOT/env.sh\n"), Found{"3:job"});
+  EXPECT_EQ(found("placeholder", head + "D=/path/to/data\npython -u a.py $D\n"), Found{"3:job"});
+  EXPECT_EQ(found("placeholder", head + "cd /scratch/NETID/DIRECTORY\n"), Found{"3:job"});
+  EXPECT_THAT(found("placeholder", head + "D=/path/to/data\npython -u a.py\n"), IsEmpty());
+  EXPECT_THAT(found("placeholder", head + "cd /scratch/DATA\n"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace stoker::explain
