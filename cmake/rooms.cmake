@@ -122,7 +122,7 @@ function(stoker_add_rooms)
   stoker_room(rank COLD ROOMS job slurm net format record checkpoint observe stage LIBRARIES stoker::json stoker::hwloc)
   stoker_room(launch COLD ROOMS job rank slurm record checkpoint observe stage LIBRARIES stoker::json)
   stoker_room(lab COLD ROOMS slurm net LIBRARIES stoker::json)
-  stoker_room(explain COLD ROOMS config format net slurm record job data checkpoint observe stage LIBRARIES stoker::re2)
+  stoker_room(explain COLD ROOMS config format net slurm record job data checkpoint observe stage LIBRARIES stoker::re2 stoker::json)
   # What reads logs of gigabytes. With headers precompiled at -O1 GCC 12 crashes on it.
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/explain/failure/automaton.cc PROPERTIES
                               COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)

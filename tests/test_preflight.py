@@ -126,6 +126,18 @@ def test_limits_of_the_shell_that_go_along_into_a_job_are_told(stoker, tmp_path)
     assert finding["cure"] == "ulimit -t unlimited"
 
 
+def test_a_shell_command_is_told_which_tool_fits(stoker, tmp_path):
+    job = "run: {shell: 'for s in 1 2 3 4; do python3 train.py --seed $s; done'}\n"
+    finding = found(check(stoker, tmp_path, job))["fitting-tool"]
+    assert (finding["level"], finding["where"]) == ("advice", "job.yaml:1:14")
+    assert finding["what"].startswith(
+        "run.shell: 4 runs one after the other: an array runs them on as many nodes as are free"
+    )
+    assert finding["cure"] == "array: {over: values.csv, at_once: 20}, and ${params.NAME} in run"
+    alone = found(check(stoker, tmp_path, "run: {shell: 'python3 train.py | tee log'}\n"))
+    assert "fitting-tool" not in alone
+
+
 def test_data_that_are_no_longer_those_of_the_last_run_are_told(stoker, tmp_path, own_dataset, photos):
     job = f"name: again\nrun: 'true'\ndata: {{train: {{source: {own_dataset}, split: train}}}}\n"
     (tmp_path / "job.yaml").write_text(job)

@@ -24,6 +24,8 @@ class Notes {
     return words_.say(pattern, args...);
   }
 
+  const Words& words() const { return words_; }
+
   void fact(std::string name, std::string text) {
     result_.facts.push_back({std::move(name), std::move(text)});
   }
@@ -46,6 +48,8 @@ class Notes {
 /// Room for the run's records and for the checkpoints expected; `classes` of the training data, 0 unknown.
 void check_storage(const job::Job& job, const std::optional<record::RunFolder>& last, std::uint64_t classes,
                    Deadline deadline, Notes& notes);
+/// Whether another tool would do what the job's shell command does by hand.
+void check_command(const job::Job& job, Notes& notes);
 /// Files that are brought to the nodes, the model's, the image, the wheels.
 void check_files(const job::Job& job, Notes& notes);
 void check_ports(const job::Job& job, const Surroundings& around, Notes& notes);

@@ -32,6 +32,7 @@ class Checker {
     check_data();
     check_ranks();
     check_program();
+    check_command(job_, notes_);
     check_folders();
     const std::optional<record::RunFolder> last = last_run(job_);
     check_files(job_, notes_);

@@ -7,27 +7,6 @@
 namespace stoker::explain {
 namespace {
 
-TEST(Room, quotas_are_read_as_lfs_and_quota_print_them) {
-  const auto lustre = parse_quota(
-      "         /lustre04  1048576  19000000000 20971520000       -   12345  1000000 1000000       -\n");
-  ASSERT_TRUE(lustre.has_value());
-  EXPECT_EQ(lustre->used, ByteCount{1048576ull << 10});
-  EXPECT_EQ(lustre->most, ByteCount{19000000000ull << 10});
-  EXPECT_EQ(lustre->files, 12345u);
-  EXPECT_EQ(lustre->most_files, 1000000u);
-  const auto nfs = parse_quota(
-      "Disk quotas for user me (uid 1000): \n"
-      "     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace\n"
-      "server:/home  5000*   4000   6000   0   10   0   0   0\n");
-  ASSERT_TRUE(nfs.has_value());
-  EXPECT_EQ(nfs->used, ByteCount{5000u << 10});
-  EXPECT_EQ(nfs->most, ByteCount{4000u << 10});
-  EXPECT_EQ(nfs->most_files, std::nullopt);
-  EXPECT_EQ(parse_quota("Disk quotas for user me (uid 1000): none\n"), std::nullopt);
-  EXPECT_EQ(parse_quota("/x 1 2 3 - 99999999999999999999 2 3 -\n"), std::nullopt);
-  EXPECT_EQ(parse_quota(""), std::nullopt);
-}
-
 TEST(Room, the_lesser_of_disk_and_quota_counts) {
   const Room disk{.bytes = 100_MiB, .files = 1000, .bytes_by = "on the disk", .files_by = "on the disk"};
   const Room same = room_within(disk, {.used = 1_MiB, .most = 1_GiB, .files = 1, .most_files = {}});

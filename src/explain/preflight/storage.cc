@@ -65,6 +65,7 @@ void check_storage(const job::Job& job, const std::optional<record::RunFolder>& 
         kFilesOfRun + kFilesOfRank * ranks + (is_apart || !expected ? 0 : expected->steps * (ranks + 2));
     notes.fact("room", notes.say("runs: {} {}{}", rounded(runs->bytes), by_text(runs->bytes_by, notes),
                                  files_text(*runs, notes)));
+    if (!runs->quota_trouble.empty()) notes.fact("quota", notes.say("not known ({})", runs->quota_trouble));
     if (runs->bytes < kRecords) {
       notes.found("little-room", Level::job, "record.directory",
                   notes.say("{} left {}, and the records of a run want some {}", rounded(runs->bytes),
