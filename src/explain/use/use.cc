@@ -25,6 +25,7 @@ constexpr std::size_t kFewestSwings = 4;
 constexpr double kGrowth = 0.1;
 constexpr double kSmallestGrowth = 64 << 20;
 constexpr double kWait = 0.3;
+constexpr double kExchange = 0.5;
 
 using Values = std::vector<double>;
 
@@ -250,6 +251,14 @@ void judge_growing_memory(const NodeUse& use, std::vector<Finding>& found) {
           "what each step keeps: losses without .item(), lists of outputs, a cache without a bound")));
 }
 
+// Which part of the steps' time that column is; 0 where there are too few.
+double share_of(std::string_view column, const record::MetricTable& steps) {
+  const Values part = numbers_of(steps.column(column));
+  const Values whole = numbers_of(steps.column("step_s"));
+  if (part.size() < kFewest || whole.size() != part.size()) return 0;
+  return mean(part) / std::max(mean(whole), 1e-9);
+}
+
 }  // namespace
 
 std::vector<Finding> findings_of_node(const NodeUse& use) {
@@ -263,17 +272,26 @@ std::vector<Finding> findings_of_node(const NodeUse& use) {
 
 std::vector<Finding> findings_of_steps(const std::string& file, const record::MetricTable& steps,
                                        const Words& words) {
-  const Values wait = numbers_of(steps.column("data_s"));
-  const Values whole = numbers_of(steps.column("step_s"));
-  if (wait.size() < kFewest || whole.size() != wait.size()) return {};
-  const double share = mean(wait) / std::max(mean(whole), 1e-9);
-  if (share < kWait) return {};
-  return {{.rule = "data-wait",
-           .level = Level::time,
-           .what = words.say("{:.0f} % of a step waits for data", 100 * share),
-           .evidence = {{file, "data_s of step_s"}},
-           .cure = words.say(
-               "stoker data bench DATASET; more loader workers, data: {{train: {{place: local}}}}")}};
+  std::vector<Finding> found;
+  if (const double share = share_of("data_s", steps); share >= kWait) {
+    found.push_back(
+        {.rule = "data-wait",
+         .level = Level::time,
+         .what = words.say("{:.0f} % of a step waits for data", 100 * share),
+         .evidence = {{file, "data_s of step_s"}},
+         .cure = words.say(
+             "stoker data bench DATASET; more loader workers, data: {{train: {{place: local}}}}")});
+  }
+  if (const double share = share_of("communication_s", steps); share >= kExchange) {
+    found.push_back(
+        {.rule = "communication-wait",
+         .level = Level::time,
+         .what = words.say("{:.0f} % of a step is communication between the ranks", 100 * share),
+         .evidence = {{file, "communication_s of step_s"}},
+         .cure = words.say("stoker hello JOB measures the way between the nodes; a larger batch or fewer nodes where "
+                           "that way is as it should be")});
+  }
+  return found;
 }
 
 std::vector<Finding> findings_of_use(const record::Attempt& attempt, const Words& words) {

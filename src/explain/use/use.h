@@ -1,6 +1,6 @@
 // How a run used the machine it was given, from the samples beside its ranks: GPUs that never worked or that
 // wait again and again, CPUs that were asked for and idle, memory that grows step by step, steps that wait
-// for data. Used by `stoker explain`. Thread-safe: no state.
+// for data or for other ranks. Used by `stoker explain`. Thread-safe: no state.
 #pragma once
 
 #include <vector>
@@ -28,7 +28,7 @@ struct NodeUse {
 /// The same of one node.
 std::vector<Finding> findings_of_node(const NodeUse& use);
 
-/// Waiting for data in the steps of a rank; nothing where it is little.
+/// Waiting for data and for other ranks in the steps of a rank; nothing where it is little.
 std::vector<Finding> findings_of_steps(const std::string& file, const record::MetricTable& steps,
                                        const Words& words = Words());
 

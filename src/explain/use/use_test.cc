@@ -122,6 +122,16 @@ TEST(Use, waiting_for_data_is_told_by_its_share) {
   EXPECT_THAT(findings_of_steps("", {}), IsEmpty());
 }
 
+TEST(Use, communication_that_backward_does_not_hide_is_told_by_its_share) {
+  record::MetricTable steps;
+  steps.columns = {"communication_s", "step_s"};
+  steps.values = {std::vector<double>(100, 0.07), std::vector<double>(100, 0.1)};
+  EXPECT_THAT(texts(findings_of_steps("metrics-0000.csv", steps)),
+              ElementsAre("communication-wait: 70 % of a step is communication between the ranks"));
+  steps.values[0].assign(100, 0.03);
+  EXPECT_THAT(findings_of_steps("", steps), IsEmpty());
+}
+
 TEST(Use, of_several_nodes_each_thing_is_told_once_and_without_samples_nothing) {
   TempDirectory box;
   const auto run = record::RunFolder::create(box.path(), {.name = "x"}, "name: x\nrun: x\n");
