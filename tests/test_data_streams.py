@@ -170,6 +170,41 @@ def test_tokens_and_nested_values_of_litdata(stoker):
     assert json.loads(last["boxes.rows.json"]) == [{"k": 2, "v": 0.5, "w": None}]
 
 
+@pytest.mark.parametrize("packing", ["", "-zstd"])
+def test_rows_of_litdatas_tables_are_samples(stoker, packing):
+    found = converted(stoker, GOLDEN / f"litdata-table{packing}", "--labels", "cls")
+    keys = [f"chunk-0-{i // 4}/{i % 4:08}" for i in range(6)]
+    assert sorted({name.split(".")[0] for name in found}) == keys
+    for i, key in enumerate(keys):
+        assert found[f"{key}.image"] == bytes([i]) * i
+        assert found[f"{key}.cls"] == str(i % 3).encode()
+        assert found.get(f"{key}.caption") == (None if i == 3 else f"{i} caf\u00e9".encode())
+        assert json.loads(found[f"{key}.json"]) == {
+            "weight": i / 8,
+            "rare": None if i % 2 else 2**40 * i,
+            "good": i == 1,
+        }
+        assert json.loads(found[f"{key}.tokens.json"]) == list(range(i))
+        boxes = [{"x": i, "name": "a"}, {"x": None, "name": "\u20ac"}][: i % 3]
+        assert json.loads(found[f"{key}.boxes.json"]) == boxes
+
+
+def test_damage_anywhere_in_a_table_is_an_error_or_another_value(stoker):
+    """No byte of a table can make it write beyond its samples, or end the command by a signal."""
+    folder = shutil.copytree(GOLDEN / "litdata-table", stoker.folder / "table")
+    chunk = folder / "chunk-0-1.bin"
+    whole = chunk.read_bytes()
+    for at in range(len(whole) - 1, 11, -37):
+        chunk.write_bytes(whole[:at] + bytes([whole[at] ^ 0x81]) + whole[at + 1 :])
+        done = stoker("data", "convert", folder, "out", "--format", "tar")
+        assert done.code in (0, 1, 2), (at, done.err)
+        assert done.code == 0 or (f"{folder.name}" in done.err and "chunk-0-1" in done.err), done.err
+        shutil.rmtree(stoker.folder / "out", ignore_errors=True)
+    chunk.write_bytes(whole[:-1])
+    bad = stoker("data", "convert", folder, "out", "--format", "tar", code=1)
+    assert "chunk-0-1.bin: has 2389 bytes, index.json says 2390" in bad.err
+
+
 def test_mds_is_indexed_and_read_where_it_lies(stoker):
     folder = stoker.folder / "mds"
     shutil.copytree(GOLDEN / "mds", folder)
@@ -237,11 +272,6 @@ def test_what_no_sample_of_can_be_read_by_itself_is_not_indexed(stoker):
         (
             "mds-brotli",
             "index.json: shards are compressed by 'br'; zstd and gz are read\n  try: brotli -d *.br, in that folder\n",
-        ),
-        (
-            "litdata-table",
-            "chunk-0-0.bin: holds an Arrow table in place of samples, as LitData writes rows of plain values\n"
-            "  try: optimize it again with images as litdata.Image or arrays, or write Parquet\n",
         ),
     ],
 )

@@ -130,7 +130,7 @@ def seeds() -> dict[str, list[bytes]]:
     }
     # Each behind the byte that says as what it is read: shard, index, packed samples, packed batches.
     streams = REPOSITORY / "tests/golden/streams"
-    kinds = {0: "mds*/*.mds", 1: "*/index.json", 3: "litdata-a*/*.bin", 4: "litdata-s*/*.bin", 5: "litdata-b*/*.bin"}
+    kinds = {0: "mds*/*.mds", 1: "*/index.json", 3: "litdata-[at]*/*.bin", 4: "litdata-s*/*.bin", 5: "litdata-b*/*.bin"}
     found["streams_fuzz"] = [
         bytes([kind]) + path.read_bytes() for kind, pattern in kinds.items() for path in sorted(streams.glob(pattern))
     ]

@@ -25,6 +25,13 @@ from litdata.streaming.writer import BinaryWriter  # noqa: E402
 from streaming.base.format.mds.writer import MDSWriter  # noqa: E402
 
 FOLDER = Path(__file__).parent / "streams"
+# Rows of plain values, some of them missing: LitData puts them into a table.
+TABLE = [
+    {"image": bytes([i]) * i, "label": i % 3, "caption": f"{i} caf\u00e9" if i != 3 else None, "weight": i / 8,
+     "rare": None if i % 2 else 2**40 * i, "good": i == 1, "tokens": list(range(i)),
+     "boxes": [{"x": i, "name": "a"}, {"x": None, "name": "\u20ac"}][: i % 3]}
+    for i in range(6)
+]  # fmt: skip
 
 
 def picture(i: int, kind: str = "JPEG", mode: str = "RGB") -> Image.Image:
@@ -99,7 +106,8 @@ def write_litdata() -> None:
     ]
     litdata("litdata-nested", nested)
     litdata("litdata-tokens", [torch.arange(10) + i for i in range(4)], chunk_size=40, item_loader=TokensLoader())
-    litdata("litdata-table", [{"image": b"abc", "label": i} for i in range(3)])
+    litdata("litdata-table", TABLE)
+    litdata("litdata-table-zstd", TABLE, compression="zstd")
     litdata("litdata-pickle", [{"x": picture(0, ""), "meta": {1, 2}}])
 
 

@@ -50,10 +50,11 @@ struct StreamColumn {
 
 /// How samples lie in a shard.
 enum class StreamLayout {
-  rows,          ///< one after another
-  single,        ///< the same without sizes: each is one value (LitData's tokens)
-  zstd_samples,  ///< each packed by itself
-  zstd_batches,  ///< several packed together, with a table
+  rows,            ///< one after another
+  single,          ///< the same without sizes: each is one value (LitData's tokens)
+  zstd_samples,    ///< each packed by itself
+  zstd_batches,    ///< several packed together, with a table
+  unpacked_table,  ///< one after another, some values missing; in no file but what a table unpacks to
 };
 
 struct StreamShard {
@@ -80,7 +81,8 @@ constexpr std::string_view kStreamIndexFile = "index.json";
 bool has_stream_index(const Path& folder);
 
 /// Reads it, and looks which of a shard's files, packed and not, is there. Invalid for what cannot be taken
-/// (encryption, compressions but zstd and gzip, pickled columns), with the cure; Corrupt for a damaged one.
+/// (encryption, compressions but zstd and gzip, pickled columns of MDS), with the cure; Corrupt for a damaged
+/// one. LitData's columns are for check_columns(), where its chunks hold no table.
 Result<StreamIndex> read_stream_index(const Path& folder);
 
 /// The columns that an MDS shard says of itself, from the JSON before its samples.

@@ -10,15 +10,6 @@ namespace stoker::formats {
 namespace {
 
 constexpr std::uint64_t kWord = sizeof(std::uint32_t);
-constexpr std::string_view kArrow("LDARW01\0", 8);
-
-// At the end of a chunk that LitData wrote of plain rows: they are in a table behind offsets without samples.
-Result<bool> holds_table(const ReadAt& read, std::uint64_t size) {
-  if (size < kArrow.size()) return false;
-  std::string end(kArrow.size(), '\0');
-  RETURN_IF_ERROR(read(size - end.size(), std::as_writable_bytes(std::span(end))));
-  return end == kArrow;
-}
 
 }  // namespace
 
@@ -39,12 +30,6 @@ Result<StreamOffsets> read_stream_offsets(const ReadAt& read, std::uint64_t size
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
     if (offsets[i] > offsets[i + 1]) return corrupt("{}: sample {} ends before it begins", subject, i);
   }
-  OK_OR_RETURN(has_table, holds_table(read, size));
-  if (has_table && offsets.front() == offsets.back()) {
-    return invalid("{}: holds an Arrow table in place of samples, as LitData writes rows of plain values",
-                   subject)
-        .cure("optimize it again with images as litdata.Image or arrays, or write Parquet");
-  }
   return offsets;
 }
 
@@ -64,7 +49,7 @@ Result<const std::vector<StreamValue>*> StreamRows::values(std::uint64_t sample)
   const std::uint64_t bytes = offsets_[sample + 1] - begin;
   values_.clear();
   if (layout_ == StreamLayout::single) {
-    values_.push_back({begin, bytes});
+    values_.push_back({.offset = begin, .bytes = bytes});
     return &values_;
   }
   sizes_.clear();
@@ -78,11 +63,15 @@ Result<const std::vector<StreamValue>*> StreamRows::values(std::uint64_t sample)
   std::size_t next = 0;
   for (const StreamColumn& column : columns_) {
     const std::uint64_t size = column.bytes == 0 ? sizes_[next++] : column.bytes;
+    if (layout_ == StreamLayout::unpacked_table && size == kNoStreamValue) {
+      values_.push_back({.offset = begin + at, .bytes = 0, .is_missing = true});
+      continue;
+    }
     if (size > bytes - at) {
       return corrupt("{}: sample {}: column '{}' has {} bytes, {} are left", subject_, sample,
                      printable(column.name), size, bytes - at);
     }
-    values_.push_back({begin + at, size});
+    values_.push_back({.offset = begin + at, .bytes = size});
     at += size;
   }
   if (at == bytes) return &values_;

@@ -19,13 +19,17 @@ namespace stoker::formats {
 struct StreamValue {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  bool is_missing = false;  ///< StreamLayout::unpacked_table: a null
 };
+
+/// Stands for the size of a null where samples were rows of a table.
+constexpr std::uint32_t kNoStreamValue = 0xFFFFFFFF;
 
 /// Where samples begin, and behind the last of them: one more than there are samples.
 using StreamOffsets = std::vector<std::uint64_t>;
 
 /// What stands before the samples of a file of `size` bytes, in ascending order and inside it. Corrupt for
-/// anything else; Invalid for chunks of LitData that hold an Arrow table in place of samples.
+/// anything else.
 Result<StreamOffsets> read_stream_offsets(const ReadAt& read, std::uint64_t size, const std::string& subject);
 
 /// The JSON with which an MDS shard describes its columns.
@@ -50,6 +54,17 @@ struct StreamTarget {
 /// Cancelled when `progress` says stop.
 Result<StreamOffsets> unpack_stream(const StreamFile& from, StreamLayout layout, StreamTarget to,
                                     const Progress& progress);
+
+/// The rows of a table as samples of StreamLayout::unpacked_table.
+struct StreamTable {
+  StreamOffsets offsets;
+  std::vector<StreamColumn> columns;
+};
+
+/// Writes the rows of the Arrow table at the end of a LitData chunk of so many samples; nothing where it has
+/// none. Corrupt for damage, Invalid for types that are not read, NoSpace and Cancelled as above.
+Result<std::optional<StreamTable>> unpack_stream_table(const StreamFile& from, std::uint64_t samples,
+                                                       StreamTarget to, const Progress& progress);
 
 /// Gives the values of one sample after the other, one for each column.
 class StreamRows {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
+#include "format/streams/arrow.h"
 #include "format/streams/stream_index.h"
 #include "format/streams/stream_rows.h"
 #include "format/streams/stream_values.h"
@@ -41,8 +42,10 @@ std::string read_index(const std::string& text) {
   TempDirectory folder;
   EXPECT_TRUE(write_file(folder / "index.json", text).ok());
   const auto index = read_stream_index(folder.path());
-  if (index.ok()) return "ok";
-  const std::string message(index.status().message());
+  Status status = index.status();
+  if (index.ok() && index->shards[0].columns) status = check_columns(*index->shards[0].columns, "index.json");
+  if (status.ok()) return "ok";
+  const std::string message(status.message());
   return message.substr(message.find("index.json: ") + 12);
 }
 
@@ -237,6 +240,45 @@ TEST(StreamValues, numbers_of_all_kinds) {
   EXPECT_EQ(json(ColumnKind::digits, 0, "nan"), "\"nan\"");
   EXPECT_EQ(json(ColumnKind::boolean, 0, "\1"), "true");
   EXPECT_EQ(json(ColumnKind::integer, 0, "abc"), "s: column 'x': a number of 3 bytes");
+}
+
+// One message: continued, bytes of metadata, metadata.
+std::string arrow_message(const std::string& metadata) {
+  std::string text(8, '\xff');
+  const auto size = static_cast<std::uint32_t>(metadata.size());
+  std::memcpy(text.data() + 4, &size, sizeof size);
+  return text + metadata;
+}
+
+TEST(ArrowTable, refuses_what_is_no_table) {
+  const auto says = [](const std::string& text) {
+    const std::string subject = "s";
+    const auto table = ArrowTable::open(std::as_bytes(std::span(text)), subject);
+    return table.ok() ? std::string("ok") : std::string(table.status().message());
+  };
+  const std::string magic("ARROW1\0\0", 8);
+  EXPECT_EQ(says(""), "s: its Arrow table has no schema");
+  EXPECT_EQ(says(magic), "s: its Arrow table has no schema");
+  EXPECT_EQ(says("abc"), "s: byte 0 of its Arrow table: torn");
+  EXPECT_EQ(says(magic + std::string(8, '\xff')), "s: byte 16 of its Arrow table: torn");
+  EXPECT_EQ(says(magic + arrow_message(std::string(4, '\xff'))), "s: byte 20 of its Arrow table: torn");
+  EXPECT_EQ(says(magic + arrow_message(std::string(64, '\0'))), "s: its Arrow table has no schema");
+}
+
+TEST(StreamTable, is_nothing_without_its_mark_and_torn_with_a_size_that_lies) {
+  TempDirectory folder;
+  NoProgress progress;
+  const auto says = [&](const std::string& text) {
+    auto out = File::create(folder / "out");
+    const auto table = unpack_stream_table({reader_of(text), text.size(), "s"}, 1, {*out, 1000}, progress);
+    if (!table.ok()) return std::string(table.status().message());
+    return std::string(*table ? "table" : "none");
+  };
+  const std::string mark("LDARW01\0", 8);
+  EXPECT_EQ(says("short"), "none");
+  EXPECT_EQ(says(std::string(40, 'x')), "none");
+  EXPECT_EQ(says(std::string("\x01\0\0\0", 4) + mark), "s: its Arrow table of 1 bytes is torn");
+  EXPECT_EQ(says(std::string("\0\0\0\0", 4) + mark), "s: its Arrow table has no schema");
 }
 
 }  // namespace

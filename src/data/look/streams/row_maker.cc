@@ -158,9 +158,13 @@ Status RowMaker::add_number(const StreamColumn& column, const StreamValue& value
     return {};
   }
   OK_OR_RETURN(text, formats::number_to_json(column, bytes, subject_));
+  add_to_numbers(column, text);
+  return {};
+}
+
+void RowMaker::add_to_numbers(const StreamColumn& column, std::string_view text) {
   const nlohmann::json name = column.name;
   numbers_ += format("{}{}:{}", numbers_.empty() ? "{" : ",", name.dump(), text);
-  return {};
 }
 
 Status RowMaker::add_list(const StreamColumn& column, const StreamValue& value, ShardSample& sample) {
@@ -184,6 +188,10 @@ Result<ShardSample> RowMaker::sample(const std::vector<StreamValue>& values, con
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const StreamColumn& column = columns_[i];
     if (is_list(column)) continue;
+    if (values[i].is_missing) {
+      if (is_number(column) && &column != label_) add_to_numbers(column, "null");
+      continue;
+    }
     RETURN_IF_ERROR(is_number(column) ? add_number(column, values[i], record, not_taken)
                                       : add_value(column, values[i], record));
   }

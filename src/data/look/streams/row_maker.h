@@ -38,6 +38,7 @@ class RowMaker {
   Status add_made(const Column& column, const formats::StreamValue& value, formats::ExampleRecord& record);
   Status add_number(const Column& column, const formats::StreamValue& value, formats::ExampleRecord& record,
                     NotTaken& not_taken);
+  void add_to_numbers(const Column& column, std::string_view text);
   Status add_list(const Column& column, const formats::StreamValue& value, ShardSample& sample);
   Result<std::span<const std::byte>> bytes_of(const formats::StreamValue& value);
   void put(std::string name, std::string_view first, std::span<const std::byte> second,

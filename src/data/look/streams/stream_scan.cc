@@ -127,18 +127,61 @@ bool has_packed_samples(const StreamShard& shard) {
   return shard.layout == StreamLayout::zstd_samples || shard.layout == StreamLayout::zstd_batches;
 }
 
+// Where samples lie in the file, and of a table its columns.
+struct Found {
+  StreamOffsets offsets;
+  std::optional<std::vector<StreamColumn>> columns;
+  bool is_unpacked = false;
+};
+
+// LitData's rows of plain values lie in a table behind offsets without samples.
+bool may_be_table(const StreamShard& shard, const StreamOffsets& offsets) {
+  return !shard.has_config && shard.layout == StreamLayout::rows && offsets.size() > 1 &&
+         offsets.front() == offsets.back();
+}
+
 // Unpacks samples that are packed inside the shard: `file` becomes what they unpack to.
-Result<StreamOffsets> offsets_in(File& file, const StreamShard& shard, const Path& scratch,
-                                 const Progress& progress, const std::string& subject) {
+Result<Found> samples_in(File& file, const StreamShard& shard, const Path& scratch, const Progress& progress,
+                         const std::string& subject) {
   constexpr std::uint64_t kOfFree = 20;  // a twentieth stays
   OK_OR_RETURN(size, file.size());
-  if (!has_packed_samples(shard)) return formats::read_stream_offsets(reader_of(file), size, subject);
+  const formats::StreamFile from{reader_of(file), size, subject};
+  Found found;
+  if (!has_packed_samples(shard)) {
+    OK_OR_RETURN(offsets, formats::read_stream_offsets(from.read, size, subject));
+    found.offsets = std::move(offsets);
+    if (!may_be_table(shard, found.offsets)) return found;
+  }
   OK_OR_RETURN(free, free_space(scratch));
   OK_OR_RETURN(out, formats::nameless_file(scratch));
-  OK_OR_RETURN(offsets, formats::unpack_stream({reader_of(file), size, subject}, shard.layout,
-                                               {out, free.value - free.value / kOfFree}, progress));
+  const formats::StreamTarget to{out, free.value - free.value / kOfFree};
+  if (has_packed_samples(shard)) {
+    OK_OR_RETURN(offsets, formats::unpack_stream(from, shard.layout, to, progress));
+    found.offsets = std::move(offsets);
+  } else {
+    OK_OR_RETURN(table, formats::unpack_stream_table(from, found.offsets.size() - 1, to, progress));
+    if (!table) return found;
+    found.offsets = std::move(table->offsets);
+    found.columns = std::move(table->columns);
+  }
+  found.is_unpacked = true;
   file = std::move(out);
-  return std::move(offsets);
+  return found;
+}
+
+// Those of the table, of the shard itself, or of the index.
+Result<std::vector<StreamColumn>> columns_of(const File& file, const StreamShard& shard, const Found& found,
+                                             const Path& folder, const std::string& subject) {
+  if (found.columns) return *found.columns;
+  if (!shard.has_config) {
+    RETURN_IF_ERROR(
+        formats::check_columns(*shard.columns, printable((folder / formats::kStreamIndexFile).string())));
+    return *shard.columns;
+  }
+  OK_OR_RETURN(own, own_columns(reader_of(file), found.offsets, subject));
+  if (shard.columns && !are_same(own, *shard.columns))
+    return corrupt("{}: its columns are not those that index.json says", subject);
+  return shard.columns ? *shard.columns : std::move(own);
 }
 
 }  // namespace
@@ -167,22 +210,16 @@ Result<UnpackedShard> unpack_stream(const Path& folder, const StreamShard& shard
   NotTaken not_taken;
   RETURN_IF_ERROR(check_hash(path, shard, progress, not_taken));
   OK_OR_RETURN(file, raw_file(path, shard, scratch, progress));
-  OK_OR_RETURN(offsets, offsets_in(file, shard, scratch, progress, subject));
-  const std::uint64_t samples = offsets.size() - 1;
+  OK_OR_RETURN(found, samples_in(file, shard, scratch, progress, subject));
+  const std::uint64_t samples = found.offsets.size() - 1;
   if (shard.columns && samples != shard.samples)
     return corrupt("{}: has {} samples, index.json says {}", subject, samples, shard.samples);
-  std::vector<StreamColumn> own;
-  if (shard.has_config) {
-    OK_OR_RETURN(columns, own_columns(reader_of(file), offsets, subject));
-    own = std::move(columns);
-    if (shard.columns && !are_same(own, *shard.columns))
-      return corrupt("{}: its columns are not those that index.json says", subject);
-  }
+  OK_OR_RETURN(columns, columns_of(file, shard, found, folder, subject));
   OK_OR_RETURN(made, formats::nameless_file(scratch));
   OK_OR_RETURN(scan, samples_of({.read = reader_of(file),
-                                 .offsets = std::move(offsets),
-                                 .columns = shard.columns ? shard.columns.get() : &own,
-                                 .layout = shard.layout,
+                                 .offsets = std::move(found.offsets),
+                                 .columns = &columns,
+                                 .layout = found.columns ? StreamLayout::unpacked_table : shard.layout,
                                  .made = &made},
                                 subject, stem_of(shard.file), &progress));
   UnpackedShard unpacked;
@@ -191,7 +228,7 @@ Result<UnpackedShard> unpack_stream(const Path& folder, const StreamShard& shard
   scan.bytes = bytes;
   scan.not_taken.merge(not_taken);
   unpacked.scan = std::move(scan);
-  if (shard.is_packed || has_packed_samples(shard)) unpacked.file = std::move(file);
+  if (shard.is_packed || found.is_unpacked) unpacked.file = std::move(file);
   if (made_bytes > 0) unpacked.made = std::move(made);
   return unpacked;
 }
