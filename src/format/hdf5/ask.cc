@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "format/hdf5/ask_type.h"
 
 namespace stoker::formats::hdf5 {
 
@@ -18,7 +19,6 @@ constexpr std::size_t kDeepest = 32;
 constexpr std::uint64_t kMostChunks = 1u << 24;
 constexpr std::uint64_t kMostInline = 1u << 20;
 constexpr std::size_t kLongestName = 4096;
-constexpr std::uint64_t kMostElementBytes = 1u << 20;
 
 std::string answer(const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); }
 
@@ -88,7 +88,7 @@ class Asker {
     into["path"] = name;
     into["file"] = holder.data();
     RETURN_IF_ERROR(take_shape(space.get(), into));
-    RETURN_IF_ERROR(take_type(type.get(), into));
+    RETURN_IF_ERROR(ask_type(h5_, subject_, type.get(), into));
     RETURN_IF_ERROR(take_fill(made.get(), type.get(), into));
     return take_layout(object.get(), made.get(), type.get(), into);
   }
@@ -111,78 +111,6 @@ class Asker {
     if (h5_.H5Sget_simple_extent_dims(space, sizes.data(), nullptr) < 0) return broken();
     shape_.assign(sizes.begin(), sizes.begin() + count);
     into["shape"] = shape_;
-    return {};
-  }
-
-  static Status no_type(std::string_view subject) {
-    return invalid(
-        "{}: elements of its type are not read (numbers, complex numbers, enumerations and text of a fixed "
-        "size are)",
-        subject);
-  }
-
-  // Letter and size as NumPy has them.
-  Status take_type(Id type, Json& into) {
-    const std::uint64_t bytes = h5_.H5Tget_size(type);
-    if (bytes == 0 || bytes > kMostElementBytes) return no_type(subject_);
-    into["bytes"] = bytes;
-    into["is_big"] = h5_.H5Tget_order(type) == 1;
-    switch (static_cast<Class>(h5_.H5Tget_class(type))) {
-      case Class::integer:
-        into["letter"] = h5_.H5Tget_sign(type) == 0 ? "u" : "i";
-        return bytes <= 8 && (bytes & (bytes - 1)) == 0 ? Status() : no_type(subject_);
-      case Class::floating:
-        return take_float(type, into);
-      case Class::string:
-        if (h5_.H5Tis_variable_str(type) != 0) return unread("text of varying length is not read");
-        into["letter"] = "S";
-        return {};
-      case Class::opaque:
-        into["letter"] = "V";
-        return {};
-      case Class::enumeration: {
-        // h5py's truth values are one of two names; any other enumeration is its numbers.
-        const bool is_truth = bytes == 1 && h5_.H5Tget_nmembers(type) == 2;
-        const Handle base(h5_.H5Tget_super(type), h5_.H5Tclose);
-        into["letter"] = is_truth ? "b" : h5_.H5Tget_sign(base.get()) == 0 ? "u" : "i";
-        into["is_big"] = h5_.H5Tget_order(base.get()) == 1;
-        return bytes <= 8 && (bytes & (bytes - 1)) == 0 ? Status() : no_type(subject_);
-      }
-      case Class::compound:
-        return take_complex(type, bytes, into);
-    }
-    return no_type(subject_);
-  }
-
-  // IEEE halves, singles and doubles, and brain floats.
-  Status take_float(Id type, Json& into) {
-    std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
-    if (h5_.H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0)
-      return broken();
-    const std::uint64_t bits = h5_.H5Tget_size(type) * 8;
-    const auto is = [&](std::uint64_t all, std::uint64_t of_exponent) {
-      return bits == all && exponent_bits == of_exponent && mantissa_bits == all - 1 - of_exponent &&
-             sign == all - 1 && exponent == mantissa_bits && mantissa == 0;
-    };
-    if (!is(16, 5) && !is(16, 8) && !is(32, 8) && !is(64, 11)) return no_type(subject_);
-    into["letter"] = is(16, 8) ? "E" : "f";
-    return {};
-  }
-
-  // Two floats of the same size, one after the other.
-  Status take_complex(Id type, std::uint64_t bytes, Json& into) {
-    if (h5_.H5Tget_nmembers(type) != 2 || (bytes != 8 && bytes != 16)) {
-      return unread("elements of several fields are not read");
-    }
-    for (unsigned i = 0; i < 2; ++i) {
-      const Handle member(h5_.H5Tget_member_type(type, i), h5_.H5Tclose);
-      if (!member.is_open() || static_cast<Class>(h5_.H5Tget_class(member.get())) != Class::floating ||
-          h5_.H5Tget_size(member.get()) != bytes / 2 || h5_.H5Tget_member_offset(type, i) != i * bytes / 2) {
-        return unread("elements of several fields are not read");
-      }
-      into["is_big"] = h5_.H5Tget_order(member.get()) == 1;
-    }
-    into["letter"] = "c";
     return {};
   }
 

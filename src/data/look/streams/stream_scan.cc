@@ -181,7 +181,7 @@ Result<std::vector<StreamColumn>> columns_of(const File& file, const StreamShard
   OK_OR_RETURN(own, own_columns(reader_of(file), found.offsets, subject));
   if (shard.columns && !are_same(own, *shard.columns))
     return corrupt("{}: its columns are not those that index.json says", subject);
-  return shard.columns ? *shard.columns : std::move(own);
+  return std::move(own);
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+#include "format/hdf5/ask_type.h"
+
+#include <nlohmann/json.hpp>
+
+namespace stoker::formats::hdf5 {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kMostElementBytes = 1u << 20;
+
+class TypeAsker {
+ public:
+  TypeAsker(const Api& h5, const std::string& subject) : h5_(h5), subject_(subject) {}
+
+  // Letter and size as NumPy has them.
+  Status take(Id type, Json& into) {
+    const std::uint64_t bytes = h5_.H5Tget_size(type);
+    if (bytes == 0 || bytes > kMostElementBytes) return no_type(subject_);
+    into["bytes"] = bytes;
+    into["is_big"] = h5_.H5Tget_order(type) == 1;
+    switch (static_cast<Class>(h5_.H5Tget_class(type))) {
+      case Class::integer:
+        into["letter"] = h5_.H5Tget_sign(type) == 0 ? "u" : "i";
+        return bytes <= 8 && (bytes & (bytes - 1)) == 0 ? Status() : no_type(subject_);
+      case Class::floating:
+        return take_float(type, into);
+      case Class::string:
+        if (h5_.H5Tis_variable_str(type) != 0) return unread("text of varying length is not read");
+        into["letter"] = "S";
+        return {};
+      case Class::opaque:
+        into["letter"] = "V";
+        return {};
+      case Class::enumeration: {
+        // h5py's truth values are one of two names; any other enumeration is its numbers.
+        const bool is_truth = bytes == 1 && h5_.H5Tget_nmembers(type) == 2;
+        const Handle base(h5_.H5Tget_super(type), h5_.H5Tclose);
+        into["letter"] = is_truth ? "b" : h5_.H5Tget_sign(base.get()) == 0 ? "u" : "i";
+        into["is_big"] = h5_.H5Tget_order(base.get()) == 1;
+        return bytes <= 8 && (bytes & (bytes - 1)) == 0 ? Status() : no_type(subject_);
+      }
+      case Class::compound:
+        return take_complex(type, bytes, into);
+    }
+    return no_type(subject_);
+  }
+
+ private:
+  static Status no_type(std::string_view subject) {
+    return invalid(
+        "{}: elements of its type are not read (numbers, complex numbers, enumerations and text of a fixed "
+        "size are)",
+        subject);
+  }
+
+  Status broken() const { return corrupt("{}: is damaged ({})", subject_, h5_.last_error()); }
+  Status unread(std::string_view what) const { return invalid("{}: {}", subject_, what); }
+
+  // IEEE halves, singles and doubles, and brain floats.
+  Status take_float(Id type, Json& into) {
+    std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+    if (h5_.H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0)
+      return broken();
+    const std::uint64_t bits = h5_.H5Tget_size(type) * 8;
+    const auto is = [&](std::uint64_t all, std::uint64_t of_exponent) {
+      return bits == all && exponent_bits == of_exponent && mantissa_bits == all - 1 - of_exponent &&
+             sign == all - 1 && exponent == mantissa_bits && mantissa == 0;
+    };
+    if (!is(16, 5) && !is(16, 8) && !is(32, 8) && !is(64, 11)) return no_type(subject_);
+    into["letter"] = is(16, 8) ? "E" : "f";
+    return {};
+  }
+
+  // Two floats of the same size, one after the other.
+  Status take_complex(Id type, std::uint64_t bytes, Json& into) {
+    if (h5_.H5Tget_nmembers(type) != 2 || (bytes != 8 && bytes != 16)) {
+      return unread("elements of several fields are not read");
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+      const Handle member(h5_.H5Tget_member_type(type, i), h5_.H5Tclose);
+      if (!member.is_open() || static_cast<Class>(h5_.H5Tget_class(member.get())) != Class::floating ||
+          h5_.H5Tget_size(member.get()) != bytes / 2 || h5_.H5Tget_member_offset(type, i) != i * bytes / 2) {
+        return unread("elements of several fields are not read");
+      }
+      into["is_big"] = h5_.H5Tget_order(member.get()) == 1;
+    }
+    into["letter"] = "c";
+    return {};
+  }
+
+  const Api& h5_;
+  const std::string& subject_;
+};
+
+}  // namespace
+
+Status ask_type(const Api& h5, const std::string& subject, Id type, nlohmann::json& into) {
+  return TypeAsker(h5, subject).take(type, into);
+}
+
+}  // namespace stoker::formats::hdf5
