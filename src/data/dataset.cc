@@ -7,7 +7,7 @@
 
 namespace stoker::data {
 
-Dataset::Dataset(std::unique_ptr<formats::ShardSource> source) : source_(std::move(source)) {}
+Dataset::Dataset(std::unique_ptr<formats::LocalShardSource> source) : source_(std::move(source)) {}
 Dataset::Dataset(Dataset&&) noexcept = default;
 Dataset& Dataset::operator=(Dataset&&) noexcept = default;
 Dataset::~Dataset() = default;
@@ -21,6 +21,10 @@ Result<Dataset> Dataset::open(const Path& folder, const std::string& split, Labe
     return invalid("{}: the samples have no labels", folder);
   return Dataset(std::move(source));
 }
+
+const formats::ShardSource& Dataset::source() const { return *source_; }
+
+void Dataset::keep_chunks(ByteCount limit) { source_->keep_chunks(limit); }
 
 std::uint64_t Dataset::samples() const { return source_->samples().size(); }
 

@@ -6,12 +6,14 @@
 #include <memory>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "base/text.h"
 
 namespace stoker::formats {
+class LocalShardSource;
 class ShardSource;
-}
+}  // namespace stoker::formats
 
 namespace stoker::data {
 
@@ -27,7 +29,9 @@ class Dataset {
   Dataset& operator=(Dataset&&) noexcept;
   ~Dataset();
 
-  const formats::ShardSource& source() const { return *source_; }
+  const formats::ShardSource& source() const;
+  /// How many unpacked bytes of packed chunks are kept at most; before any is read.
+  void keep_chunks(ByteCount limit);
   std::uint64_t samples() const;
   /// How many classes have a name; 0 when labels are bare numbers.
   std::uint64_t named_classes() const;
@@ -35,8 +39,8 @@ class Dataset {
   std::uint64_t label_bound() const;
 
  private:
-  explicit Dataset(std::unique_ptr<formats::ShardSource> source);
-  std::unique_ptr<formats::ShardSource> source_;
+  explicit Dataset(std::unique_ptr<formats::LocalShardSource> source);
+  std::unique_ptr<formats::LocalShardSource> source_;
 };
 
 }  // namespace stoker::data

@@ -121,6 +121,19 @@ void check_fits_model(const Effective& effective, const TrainOptions& train, Mis
   if (!has_images && train.channels_last) refuse("train.channels_last", "images");
 }
 
+void complete_order(const Effective& effective, TrainOptions& train, Mistakes& mistakes) {
+  constexpr std::uint32_t kShards = 16;
+  constexpr std::uint32_t kChunks = 256;
+  const bool has_windows = train.shuffle == ShuffleKind::by_shard || train.shuffle == ShuffleKind::by_chunk;
+  if (train.window && !has_windows) {
+    mistakes.add(
+        effective.origin("train.window"),
+        format("train.window: is for by_shard and by_chunk (train.shuffle: {})", to_text(train.shuffle)));
+  } else if (!train.window && has_windows) {
+    train.window = train.shuffle == ShuffleKind::by_shard ? kShards : kChunks;
+  }
+}
+
 void check_mixing(const Effective& effective, const TrainOptions& train, Mistakes& mistakes) {
   constexpr double kLeast = 0.05;  // below it the shares are 0 and 1 but for rounding
   const auto check = [&](std::string_view key, double alpha) {
@@ -165,6 +178,7 @@ void complete_and_check_train(const Effective& effective, Job& job, Mistakes& mi
   } else if (job.data.contains("validation")) {
     train.validation_data = "validation";
   }
+  complete_order(effective, train, mistakes);
   check_optimizer(effective, train, mistakes);
   check_schedule(effective, train.schedule, mistakes);
   check_fits_model(effective, train, mistakes);

@@ -74,6 +74,8 @@ void visit_train(Visitor& visit, Options& train) {
   visit("train.batch", train.batch);
   visit("train.accumulate", train.accumulate);
   visit("train.drop_last", train.drop_last);
+  visit("train.shuffle", train.shuffle);
+  visit("train.window", train.window);
   visit("train.seed", train.seed);
   visit("train.training_data", train.training_data);
   visit("train.validation_data", train.validation_data);
@@ -101,6 +103,7 @@ void visit_train(Visitor& visit, Options& train) {
   visit("train.threads", train.threads);
   visit("train.loader_threads", train.loader_threads);
   visit("train.prefetch", train.prefetch);
+  visit("train.chunk_cache", train.chunk_cache);
   visit("train.print_every", train.print_every);
 }
 

@@ -120,6 +120,22 @@ std::string_view to_text(TokenType type) {
 
 std::string_view to_text(Anneal anneal) { return anneal == Anneal::cosine ? "cosine" : "linear"; }
 
+std::string_view to_text(ShuffleKind kind) {
+  switch (kind) {
+    case ShuffleKind::every_epoch:
+      return "every_epoch";
+    case ShuffleKind::full:
+      return "full";
+    case ShuffleKind::by_shard:
+      return "by_shard";
+    case ShuffleKind::by_chunk:
+      return "by_chunk";
+    case ShuffleKind::none:
+      return "none";
+  }
+  return "";
+}
+
 std::string_view to_text(Crop crop) {
   switch (crop) {
     case Crop::none:

@@ -37,6 +37,7 @@ enum class GradientCompression { none, fp16, bf16 };
 enum class TokenType { u8, u16, u32, i32, i64 };
 enum class Anneal { cosine, linear };
 enum class Crop { none, pad, resize };
+enum class ShuffleKind { every_epoch, full, by_shard, by_chunk, none };
 enum class Backend { automatic, shm, gloo };
 
 /// The words of the job file: "cifar-resnet20", "one-cycle", ...
@@ -49,6 +50,7 @@ std::string_view to_text(GradientCompression compression);
 std::string_view to_text(TokenType type);
 std::string_view to_text(Anneal anneal);
 std::string_view to_text(Crop crop);
+std::string_view to_text(ShuffleKind kind);
 std::string_view to_text(Backend backend);
 
 /// `train.optimizer`: SGD and AdamW as torch.optim means them. What belongs to another kind is not looked at.
@@ -130,6 +132,8 @@ struct TrainOptions {
   std::uint32_t batch = 0;             ///< samples per rank and step, or part of a step with `accumulate`
   std::uint32_t accumulate = 0;        ///< batches whose gradients one optimizer step takes the mean of
   bool drop_last = false;              ///< an epoch's last batch is left out when it is not full
+  ShuffleKind shuffle = ShuffleKind::every_epoch;
+  std::optional<std::uint32_t> window;  ///< by_shard, by_chunk: so many are mixed with each other
   std::uint64_t seed = 0;
   std::string training_data;                   ///< a name in Job::data
   std::optional<std::string> validation_data;  ///< a name in Job::data; empty: there is no validation
@@ -157,6 +161,7 @@ struct TrainOptions {
   std::uint32_t threads = 0;         ///< intra-operation threads of one rank; 0: as many as it has cores
   std::uint32_t loader_threads = 0;  ///< decoding threads of one rank
   std::uint32_t prefetch = 0;        ///< batches ready ahead of the step
+  ByteCount chunk_cache{0};          ///< unpacked bytes of packed chunks that each dataset keeps
   std::uint32_t print_every = 0;     ///< steps between progress lines of rank 0
 
   friend bool operator==(const TrainOptions&, const TrainOptions&) = default;

@@ -60,6 +60,21 @@ TEST(TrainOptions, all_of_them_load_back_from_the_effective_file) {
   EXPECT_EQ(*again, *job) << to_yaml(*job);
 }
 
+TEST(TrainOptions, an_order_by_windows_loads_back_with_its_window) {
+  Sandbox box;
+  EXPECT_EQ(box.load_train("{model: resnet18}")->train->window, std::nullopt);
+  EXPECT_EQ(box.load_train("{model: resnet18, shuffle: by_shard}")->train->window, 16u);
+  EXPECT_EQ(box.load_train("{model: resnet18, shuffle: by_chunk}")->train->window, 256u);
+  const auto job = box.load_train("{model: resnet18, shuffle: by_chunk, window: 32, chunk_cache: 8MiB}");
+  ASSERT_TRUE(job.ok()) << job.status().to_string();
+  EXPECT_EQ(job->train->shuffle, ShuffleKind::by_chunk);
+  EXPECT_EQ(job->train->chunk_cache, 8_MiB);
+  ASSERT_TRUE(write_file(box.folder / "again.yaml", to_yaml(*job)).ok());
+  const auto again = load(box.folder / "again.yaml");
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_EQ(*again, *job) << to_yaml(*job);
+}
+
 TEST(TrainOptions, the_defaults_of_other_kinds_load_back_too) {
   Sandbox box;
   const auto job = box.load_train("{model: gpt, classes: 256, optimizer: {kind: adamw, lr: 0.001}}");
@@ -116,6 +131,8 @@ TEST(TrainOptions, what_makes_no_sense_is_refused) {
   EXPECT_EQ(mistake_of("{model: gpt, classes: 9, gpt: {width: 64, heads: 5}}"),
             "train.gpt.width: 64 does not divide by train.gpt.heads (5)");
   EXPECT_EQ(mistake_of("{model: mlp, mlp: {hidden: [12.5]}}"), "train.mlp.hidden: wants whole numbers");
+  EXPECT_EQ(mistake_of("{model: resnet18, window: 32}"),
+            "train.window: is for by_shard and by_chunk (train.shuffle: every_epoch)");
   EXPECT_EQ(mistake_of("{model: resnet18, schedule: {kind: step, drop_at: [60, 30]}}"),
             "train.schedule.drop_at: is not ascending");
 }

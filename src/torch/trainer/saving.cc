@@ -151,6 +151,25 @@ std::string value_text(const checkpoint::State::Value& value) {
   return "(bytes)";
 }
 
+constexpr std::string_view kOrder = "shuffle";
+
+// Everything beside the seed that decides an epoch's order.
+std::string order_text(const job::TrainOptions& train) {
+  const std::string_view kind = job::to_text(train.shuffle);
+  return train.window ? format("{} in windows of {}", kind, *train.window) : std::string(kind);
+}
+
+// Within an epoch another order would show some of its samples twice and others never.
+Status check_order(const checkpoint::State& then, const checkpoint::State& now) {
+  const auto saved = then.values().find(kOrder);
+  const auto asked = now.values().find(kOrder);
+  if (saved == then.values().end() || asked == now.values().end() || saved->second == asked->second)
+    return {};
+  return invalid("train.shuffle: the checkpoint stands within an epoch of the order {}, this training has {}",
+                 value_text(saved->second), value_text(asked->second))
+      .cure("resume with the order it was saved with, or from a checkpoint of an epoch's end");
+}
+
 checkpoint::State hyper_parameters(const job::TrainOptions& train) {
   checkpoint::State state;
   state.set("model", std::string(job::to_text(train.model)));
@@ -158,6 +177,7 @@ checkpoint::State hyper_parameters(const job::TrainOptions& train) {
   state.set("epochs", std::uint64_t{train.epochs});
   state.set("batch", std::uint64_t{train.batch});
   state.set("seed", train.seed);
+  state.set(std::string(kOrder), order_text(train));
   state.set("optimizer", std::string(job::to_text(train.optimizer.kind)));
   state.set("lr", train.optimizer.lr);
   state.set("momentum", train.optimizer.momentum);
@@ -303,6 +323,7 @@ Result<Restored> restore(const Path& folder, const RankEnvironment& environment,
   OK_OR_RETURN(loaded, checkpoint::load(folder, {environment.rank, environment.world_size}, targets));
   if (loaded.rank_state) RETURN_IF_ERROR(restore_random(*loaded.rank_state));
   OK_OR_RETURN(place, to_place(loaded));
+  if (place.data.position > 0) RETURN_IF_ERROR(check_order(loaded.hyper_parameters, hyper_parameters));
   Restored restored{place, {}};
   if (loaded.saved_by != environment.world_size)
     restored.differences.push_back(format("world size {} → {}", loaded.saved_by, environment.world_size));

@@ -57,6 +57,22 @@ DType stored_type(job::TokenType type) {
   return DType::u16;
 }
 
+data::Shuffle shuffle_of(job::ShuffleKind kind) {
+  switch (kind) {
+    case job::ShuffleKind::every_epoch:
+      return data::Shuffle::every_epoch;
+    case job::ShuffleKind::full:
+      return data::Shuffle::full;
+    case job::ShuffleKind::by_shard:
+      return data::Shuffle::by_shard;
+    case job::ShuffleKind::by_chunk:
+      return data::Shuffle::by_chunk;
+    case job::ShuffleKind::none:
+      return data::Shuffle::none;
+  }
+  return data::Shuffle::every_epoch;
+}
+
 // What a sample is to the model; for images the operations come on top.
 void set_content(data::LoaderOptions& options, const job::TrainOptions& train) {
   if (train.model == job::Model::gpt) {
@@ -83,14 +99,17 @@ Result<data::Dataset> open_dataset(const job::Job& job, const RankEnvironment& e
   if (entry == job.data.end()) return invalid("data.{}: no such dataset in the job", name);
   const Path folder = dataset_folder(environment, name, entry->second.source);
   const bool is_text = job.train && job.train->model == job::Model::gpt;
-  return data::Dataset::open(folder, entry->second.split.value_or(""),
-                             is_text ? data::Labels::unneeded : data::Labels::needed);
+  OK_OR_RETURN(dataset, data::Dataset::open(folder, entry->second.split.value_or(""),
+                                            is_text ? data::Labels::unneeded : data::Labels::needed));
+  if (job.train) dataset.keep_chunks(job.train->chunk_cache);
+  return std::move(dataset);
 }
 
 data::LoaderOptions training_loader(const job::TrainOptions& train, const RankEnvironment& environment) {
   data::LoaderOptions options = common_loader(train, environment);
   options.batch = train.batch;
-  options.shuffle = data::Shuffle::every_epoch;
+  options.shuffle = shuffle_of(train.shuffle);
+  if (train.window) options.window = *train.window;
   options.rank.remainder = data::Remainder::pad;
   options.last_batch = train.drop_last ? data::LastBatch::drop : data::LastBatch::keep;
   set_content(options, train);

@@ -20,8 +20,8 @@ namespace stoker::torch {
 Result<data::Dataset> open_dataset(const job::Job& job, const RankEnvironment& environment,
                                    const std::string& name);
 
-/// Every rank takes the same number of samples, in PyTorch's order: the first ones come twice if they do not
-/// divide.
+/// Every rank takes the same number of samples, in the order of train.shuffle: the first ones come twice if
+/// they do not divide.
 data::LoaderOptions training_loader(const job::TrainOptions& train, const RankEnvironment& environment);
 /// Every sample exactly once over all ranks, in the dataset's order, cut from the middle.
 data::LoaderOptions validation_loader(const job::TrainOptions& train, const RankEnvironment& environment);
