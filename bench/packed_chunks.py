@@ -1,6 +1,7 @@
 """An HDF5 file of pictures (gzip, chunks of 64), indexed where it lies and read by stoker.Loader with room for 64 of its 782 chunks: in
-every order, how often a chunk is unpacked in an epoch and what a sample costs beside the order in which they are stored.
-Limit: by chunk, windows of 32, a sample takes at most 1.5 of what it takes in stored order."""
+every order, how often a chunk is unpacked in an epoch and what a sample costs beside the order in which they are stored; and how often
+all ranks of 2, 4 and 8 together unpack it by chunk. Limit: by chunk, windows of 32, a sample takes at most 1.5 of what it takes in stored
+order."""
 
 import json
 import subprocess
@@ -32,6 +33,26 @@ for turn in range(int(sys.argv[2])):
     turns.append({name: epoch(order) for name, order in orders.items() if turn == 0 or name != "full"})
 print(json.dumps(turns))
 """
+# What each rank unpacks, with room for 64 chunks each.
+RANKS = """
+import json, sys, stoker
+CHUNK = 64 * 3072
+def unpacked(window, world, batch):
+    counts = []
+    for rank in range(world):
+        loader = stoker.Loader(sys.argv[1], batch_size=batch, transform=None, tensors="dlpack", shuffle="by_chunk", window=window,
+                               resident=0, chunk_cache=64 * (CHUNK + 200), num_workers=1, prefetch_factor=1, fields=("offset",),
+                               rank=rank, world_size=world, remainder="drop")
+        steps = len(loader)
+        for step, batch_ in enumerate(loader):
+            if step + 2 == steps:  # before the next epoch begins
+                break
+        counts.append(loader.stats()["chunks"])
+        del loader
+    return counts
+cases = [(32, 2, 128), (256, 2, 128), (256, 4, 128), (256, 8, 128), (256, 8, 32)]
+print(json.dumps([[*case, unpacked(*case)] for case in cases]))
+"""
 
 
 def main() -> None:
@@ -43,9 +64,16 @@ def main() -> None:
             file.create_dataset("x", data=array, chunks=(CHUNK_ROWS, *array.shape[1:]), compression="gzip")
         subprocess.run([BIN / "stoker", "data", "index", folder], check=True, stdout=subprocess.DEVNULL)
         turns = json.loads(" ".join(run(CODE, folder, 5)))
+        ranks = json.loads(" ".join(run(RANKS, folder)))
     chunks = -(-ROWS // CHUNK_ROWS)
     for name, (seconds, unpacked) in turns[0].items():
         print(f"       {name}: {seconds * 1e6:.1f} us a sample, each chunk unpacked {unpacked / chunks:.1f} times")
+    for window, world, batch, counts in ranks:
+        each = ", ".join(f"{count / chunks * world:.1f}" for count in counts)
+        print(
+            f"       {world} ranks, batches of {batch}, windows of {window}: each chunk unpacked {sum(counts) / chunks:.1f} times "
+            f"by all, by a rank {each} times its share"
+        )
     pairs = [(turn["by_chunk, 32"][0], turn["as stored"][0]) for turn in turns]
     conclude("time of a sample by chunk beside stored order", ratio_interval(pairs), 1.5)
 

@@ -41,7 +41,11 @@ Schedule::Schedule(OrderOptions order, const LoaderOptions& options, const Order
 
 void BatchPlan::list_samples() {
   samples.resize(count);
-  order->list(begin, step, samples);
+  if (piece) {
+    order->list(*piece, samples);
+  } else {
+    order->list(begin, step, samples);
+  }
   order = nullptr;
 }
 
@@ -74,6 +78,9 @@ Status Schedule::next(BatchPlan& plan) {
   plan.order = order_;
   plan.begin = share_->position(taken_);
   plan.step = share_->step();
+  plan.piece.reset();
+  if (order_options_.shuffle == Shuffle::by_chunk && rank_.world.value > 1)
+    plan.piece = share_->piece(taken_, batch_);
   taken_ += count;
   plan.after.epoch = epoch_;
   plan.after.position = share_->position_after(taken_);

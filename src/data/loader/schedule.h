@@ -29,6 +29,7 @@ struct BatchPlan {
   std::shared_ptr<const EpochOrder> order;
   std::uint64_t begin = 0;  ///< position
   std::uint64_t step = 1;
+  std::optional<StretchPiece> piece;  ///< in place of begin and step, where ranks divide a step by chunk
 };
 
 /// The order that the options ask for over the units of `contents`.

@@ -1,7 +1,7 @@
 #include "data/order/order.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstddef>
 #include <limits>
 
 #include "data/order/torch_generator.h"
@@ -107,13 +107,43 @@ void EpochOrder::lay_out_shards(const OrderOptions& options) {
   }
 }
 
-std::uint64_t EpochOrder::in_window(std::uint64_t place) const {
+std::size_t EpochOrder::window_at(std::uint64_t place) const {
   const auto after = std::upper_bound(windows_.begin(), windows_.end(), place,
                                       [](std::uint64_t p, const Window& window) { return p < window.begin; });
-  const auto window = std::prev(after);
-  std::uint64_t rest =
-      permutations_[static_cast<std::size_t>(window - windows_.begin())].at(place - window->begin);
-  std::size_t shard = window->shard;
+  return static_cast<std::size_t>(after - windows_.begin()) - 1;
+}
+
+// How deep in its window a sample lies, from 0 to below 1, the window's chunks being one behind another.
+double EpochOrder::depth(std::uint64_t place) const {
+  const std::size_t window = window_at(place);
+  const Permutation& mixed = permutations_[window];
+  return static_cast<double>(mixed.at(place - windows_[window].begin)) / static_cast<double>(mixed.size());
+}
+
+// Sorted by depth and cut into equal pieces, a stretch gives a rank the samples of about the same part of
+// each window in every step. Depth, not place: where a stretch lies in two windows, a rank keeps its part of
+// both.
+void EpochOrder::list(const StretchPiece& piece, std::span<std::uint64_t> out) const {
+  constexpr double kUnits = 4294967296.0;  // 2^32
+  std::vector<std::uint64_t> keys(piece.count);
+  for (std::uint64_t i = 0; i < piece.count; ++i) {
+    const auto units = static_cast<std::uint64_t>(depth((piece.begin + i) % samples_) * kUnits);
+    keys[i] = units << 32 | i;
+  }
+  const auto first = keys.begin() + static_cast<std::ptrdiff_t>(piece.first);
+  const auto last = first + static_cast<std::ptrdiff_t>(piece.size);
+  if (first != keys.begin() && first != keys.end()) std::nth_element(keys.begin(), first, keys.end());
+  if (last != keys.end()) std::nth_element(first, last, keys.end());
+  for (auto key = first; key != last; ++key) *key &= 0xFFFFFFFF;
+  std::sort(first, last);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = at(piece.begin + first[static_cast<std::ptrdiff_t>(i)]);
+}
+
+std::uint64_t EpochOrder::in_window(std::uint64_t place) const {
+  const std::size_t window = window_at(place);
+  std::uint64_t rest = permutations_[window].at(place - windows_[window].begin);
+  std::size_t shard = windows_[window].shard;
   while (rest >= shard_order_[shard].samples) rest -= shard_order_[shard++].samples;
   return shard_order_[shard].first_sample + rest;
 }
@@ -172,6 +202,16 @@ Result<RankShare> RankShare::create(std::uint64_t samples, std::uint64_t begin, 
       break;
   }
   return share;
+}
+
+StretchPiece RankShare::piece(std::uint64_t taken, std::uint64_t batch) const {
+  StretchPiece piece{.begin = begin_ + taken * world_};
+  piece.count = position_after(taken + batch) - piece.begin;
+  const std::uint64_t each = piece.count / world_;
+  const std::uint64_t more = piece.count % world_;  // ranks that have one more
+  piece.first = rank_ * each + std::min(rank_, more);
+  piece.size = each + (rank_ < more ? 1 : 0);
+  return piece;
 }
 
 std::uint64_t RankShare::position_after(std::uint64_t taken) const {

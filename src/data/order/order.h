@@ -24,7 +24,8 @@ enum class Shuffle {
   every_epoch,  ///< torch.randperm's, as DistributedSampler: 4 bytes per sample
   full,         ///< any order is as likely as with every_epoch, in no memory
   by_shard,     ///< shards in random order, samples mixed within a window of them: for slow random reads
-  by_chunk,     ///< as by_shard with packed chunks in place of shards: each is unpacked once
+  by_chunk,     ///< as by_shard with packed chunks in place of shards: each is unpacked once, and ranks
+                ///< share a step by chunk (RankShare::piece)
   weighted,     ///< drawn with replacement, by weight
   mixed,        ///< several datasets with fixed shares: see Mixture
 };
@@ -65,6 +66,14 @@ struct OrderState {
 /// "seed 7, epoch 3, position 25600 of 50000".
 std::string to_text(const OrderState& state);
 
+/// What one rank takes of a stretch of positions, where ranks divide it by chunk.
+struct StretchPiece {
+  std::uint64_t begin = 0;  ///< the stretch: what all ranks take in a step
+  std::uint64_t count = 0;
+  std::uint64_t first = 0;  ///< of the piece, among the stretch's samples by where their chunks stand
+  std::uint64_t size = 0;
+};
+
 /// The order of one epoch, for all ranks.
 class EpochOrder {
  public:
@@ -96,6 +105,10 @@ class EpochOrder {
   }
   /// Those at `position`, `position + step`, `position + 2 step`, ...: what at() gives for each.
   void list(std::uint64_t position, std::uint64_t step, std::span<std::uint64_t> out) const;
+  /// The samples of a piece, by position: neighbours in it are as random as in the stretch. Pieces that make
+  /// up a stretch hold each of its samples once. Takes time in proportion to the stretch. REQUIRES: by_chunk,
+  /// out.size() == piece.size.
+  void list(const StretchPiece& piece, std::span<std::uint64_t> out) const;
 
  private:
   // A run of shards, in the order of the epoch, whose samples are mixed.
@@ -106,7 +119,9 @@ class EpochOrder {
   EpochOrder(const OrderOptions& options, std::uint64_t epoch);
   void lay_out_shards(const OrderOptions& options);
   Status mix(const OrderOptions& options);
+  std::size_t window_at(std::uint64_t place) const;
   std::uint64_t in_window(std::uint64_t place) const;
+  double depth(std::uint64_t place) const;
   std::uint64_t drawn(std::uint64_t place) const;
   std::uint64_t mixed(std::uint64_t place) const;
 
@@ -135,7 +150,8 @@ struct RankOptions {
 };
 
 /// The positions one rank takes of an epoch from a global position on: begin + rank, then every world-th.
-/// From position 0 this is what DistributedSampler yields.
+/// From position 0 this is what DistributedSampler yields. With by_chunk, ranks divide the same positions
+/// step by step in another way: piece().
 class RankShare {
  public:
   /// A position from the last sample on leaves nothing. Fails with Invalid when the rank is not below the
@@ -148,6 +164,10 @@ class RankShare {
   std::uint64_t longest() const { return longest_; }
   /// The global position of this rank's i-th sample. REQUIRES: i < count().
   std::uint64_t position(std::uint64_t i) const { return begin_ + i * world_ + rank_; }
+  /// What this rank takes, by chunk, once `taken` of its samples are taken, in a step of `batch` a rank. As
+  /// many as its positions are, and together with the other ranks' the same samples. REQUIRES: taken <
+  /// count(), and all ranks take steps of one size.
+  StretchPiece piece(std::uint64_t taken, std::uint64_t batch) const;
   /// From one of this rank's positions to the next.
   std::uint64_t step() const { return world_; }
   /// Whether the i-th sample is there only to make ranks even, and was taken before: the mask with which

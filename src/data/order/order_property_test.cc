@@ -26,11 +26,23 @@ Ids sorted(Ids ids) {
   return ids;
 }
 
+// Chunks of up to `most` samples, empty ones too.
+OrderOptions by_chunk(std::mt19937& chance, std::uint64_t samples, std::uint64_t most) {
+  OrderOptions options{.samples = samples, .seed = chance(), .shuffle = Shuffle::by_chunk};
+  options.window = 1 + chance() % 9;
+  for (std::uint64_t left = samples; left > 0;) {
+    options.shards.push_back(std::min<std::uint64_t>(left, chance() % (most + 1)));
+    left -= options.shards.back();
+  }
+  return options;
+}
+
 // Random options of any kind that shows every sample once.
 OrderOptions random_options(std::mt19937& chance, std::uint64_t samples) {
   OrderOptions options{.samples = samples, .seed = chance()};
-  constexpr Shuffle kKinds[] = {Shuffle::none, Shuffle::every_epoch, Shuffle::full, Shuffle::by_shard};
-  options.shuffle = kKinds[chance() % 4];
+  constexpr Shuffle kKinds[] = {Shuffle::none, Shuffle::every_epoch, Shuffle::full, Shuffle::by_shard,
+                                Shuffle::by_chunk};
+  options.shuffle = kKinds[chance() % 5];
   options.window = 1 + chance() % 5;
   for (std::uint64_t left = samples; left > 0;) {
     const std::uint64_t some = std::min<std::uint64_t>(left, chance() % 20);  // empty ones, too
@@ -133,6 +145,79 @@ TEST(OrderProperty, remainders_hold_what_they_promise) {
       ASSERT_EQ(real, remainder == Remainder::drop ? left / ranks * ranks : left)
           << "masked, no sample counts twice";
     }
+  }
+}
+
+// The step of every rank is the same set of positions as when ranks alternate, whatever divides by what.
+TEST(ChunkPieces, of_a_step_are_its_samples_once_for_any_world_window_and_remainder) {
+  std::mt19937 chance(21);
+  for (int i = 0; i < 3000; ++i) {
+    const std::uint64_t samples = 1 + chance() % 300;
+    const EpochOrder order = EpochOrder::create(by_chunk(chance, samples, 20), Epoch{2}).value();
+    const std::uint64_t begin = chance() % samples;
+    const int world = 1 + static_cast<int>(chance() % 9);
+    const std::uint64_t batch = 1 + chance() % 40;
+    const auto remainder = static_cast<Remainder>(chance() % 3);
+    for (std::uint64_t taken = 0;; taken += batch) {
+      Ids by_pieces, by_turns;
+      for (int rank = 0; rank < world; ++rank) {
+        const RankShare share =
+            RankShare::create(samples, begin, {Rank{rank}, WorldSize{world}, remainder}).value();
+        if (taken >= share.count()) continue;
+        const Ids turns = take(order, share, taken, taken + batch);
+        const StretchPiece piece = share.piece(taken, batch);
+        ASSERT_EQ(piece.size, turns.size());
+        Ids ids(piece.size);
+        order.list(piece, ids);
+        by_pieces.insert(by_pieces.end(), ids.begin(), ids.end());
+        by_turns.insert(by_turns.end(), turns.begin(), turns.end());
+      }
+      ASSERT_EQ(sorted(by_pieces), sorted(by_turns)) << samples << " samples, " << world << " ranks";
+      if (by_turns.empty()) break;
+    }
+  }
+}
+
+// How often a chunk is unpacked by all ranks together, each keeping what it has read of a window.
+double times_unpacked(std::uint32_t window, int world, std::uint64_t batch, bool is_by_piece) {
+  constexpr std::uint64_t kChunks = 800, kEach = 64;
+  const OrderOptions options{.samples = kChunks * kEach,
+                             .seed = 5,
+                             .shuffle = Shuffle::by_chunk,
+                             .shards = std::vector<std::uint64_t>(kChunks, kEach),
+                             .window = window};
+  const EpochOrder order = EpochOrder::create(options, Epoch{0}).value();
+  std::uint64_t unpacked = 0;
+  for (int rank = 0; rank < world; ++rank) {
+    const RankShare share =
+        RankShare::create(options.samples, 0, {Rank{rank}, WorldSize{world}, Remainder::drop}).value();
+    std::vector<bool> has(kChunks);
+    for (std::uint64_t taken = 0; taken < share.count(); taken += batch) {
+      Ids ids = take(order, share, taken, taken + batch);
+      if (is_by_piece) order.list(share.piece(taken, batch), ids);
+      for (std::uint64_t id : ids) has[id / kEach] = true;
+    }
+    unpacked += static_cast<std::uint64_t>(std::count(has.begin(), has.end(), true));
+  }
+  return static_cast<double>(unpacked) / kChunks;
+}
+
+TEST(ChunkPieces, have_the_price_that_is_stated) {
+  struct Row {
+    std::uint32_t window;
+    int world;
+    std::uint64_t batch;
+    double by_turns, by_piece;
+  };
+  const Row stated[] = {{32, 2, 128, 2, 1.1},
+                        {256, 2, 128, 2, 1.1},
+                        {256, 4, 128, 4, 1.25},
+                        {256, 8, 128, 8, 1.35},
+                        {256, 8, 32, 8, 1.8}};
+  for (const Row& row : stated) {
+    EXPECT_NEAR(times_unpacked(row.window, row.world, row.batch, false), row.by_turns, 0.05);
+    EXPECT_NEAR(times_unpacked(row.window, row.world, row.batch, true), row.by_piece, 0.06)
+        << row.window << " " << row.world << " " << row.batch;
   }
 }
 
