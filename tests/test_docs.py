@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 import docs_examples
+import h5py
+import numpy
 import pytest
 from conftest import BIN, REPOSITORY
 
@@ -23,6 +25,16 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(REPOSITORY))
 
 
+def write_grid(folder: Path) -> None:
+    folder.mkdir()
+    chance = numpy.random.default_rng(1)
+    with h5py.File(folder / "train.h5", "w") as file:
+        file["hours"] = numpy.arange(96)
+        for name in ("t2m", "u10"):
+            grid = chance.normal(size=(96, 16, 24)).astype("f4")
+            file.create_dataset(name, data=grid, chunks=(24, 16, 12), compression="gzip")
+
+
 @pytest.fixture
 def folder_with(tmp_path, request):
     """folder_with(["images"]) -> a folder with what a page's setup names."""
@@ -35,6 +47,7 @@ def folder_with(tmp_path, request):
         "dataset": lambda: copy("example_dataset", "cifar10-6000"),  # those packed
         "job": lambda: shutil.copy(REPOSITORY / "examples/cifar10/job.yaml", tmp_path),
         "examples": lambda: shutil.copytree(REPOSITORY / "examples", tmp_path / "examples"),
+        "grid": lambda: write_grid(tmp_path / "era5"),  # train.h5: hours, t2m and u10 of 96 x 16 x 24
         "run": lambda: copy("finished_run", "runs"),  # one finished run of two ranks, in runs/
     }
 

@@ -17,7 +17,7 @@ void read_some(const ChunkMap& map, const Path& shard) {
   constexpr std::uint64_t kMost = 1u << 16;
   const auto cache = std::make_shared<ChunkCache>(ByteCount{1u << 20});
   const ChunkReader reader(map, cache, "fuzz");
-  const auto file = File::open_read(shard);
+  const auto file = formats::ShardFile::open(shard);
   if (!file.ok()) std::abort();
   std::string out(std::min(kMost, map.bytes()), '\0');
   for (const std::uint64_t at : {std::uint64_t{0}, map.bytes() - out.size(), map.bytes() / 2}) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <fcntl.h>
 
 #include "base/hash.h"
 #include "base/thread.h"
@@ -197,7 +196,7 @@ Result<OpenDataset> open_dataset(const Path& folder) {
 struct OpenShard {
   Mutex mutex;
   std::atomic<bool> is_open{false};
-  File file;
+  ShardFile file;
   MappedFile map;
   std::unique_ptr<ChunkReader> chunks;  // of a packed one
 };
@@ -221,12 +220,13 @@ Result<const OpenShard*> LocalShardSource::Parts::shard(std::uint32_t number) {
   if (shard.is_open.load(std::memory_order_relaxed)) return &shard;
   const ShardInfo& info = split->shards[number];
   const Path path = folder / info.file;
-  OK_OR_RETURN(file, File::open_read(path));
+  const ChunkMap* chunks = samples.sections()[number]->chunks();
+  OK_OR_RETURN(file, ShardFile::open(path, chunks ? chunks->parts() : std::vector<ShardPart>()));
   OK_OR_RETURN(size, file.size());
   if (size != info.bytes) {
     return corrupt("{}: has {} bytes, the manifest says {}", printable(path.string()), size, info.bytes);
   }
-  if (const ChunkMap* chunks = samples.sections()[number]->chunks()) {
+  if (chunks) {
     shard.chunks = std::make_unique<ChunkReader>(*chunks, cache, printable(path.string()));
   } else {
     OK_OR_RETURN(map, MappedFile::open(path));
@@ -276,8 +276,7 @@ void LocalShardSource::will_need(std::uint32_t shard, std::uint64_t offset, std:
   const Result<const OpenShard*> opened = parts_->shard(shard);
   if (!opened.ok()) return;  // reading says why
   if ((*opened)->chunks) return (*opened)->chunks->will_need((*opened)->file, offset, length);
-  ::posix_fadvise((*opened)->file.fd(), static_cast<off_t>(offset), static_cast<off_t>(length),
-                  POSIX_FADV_WILLNEED);
+  (*opened)->file.will_need(offset, length);
 }
 
 Result<std::span<const std::byte>> LocalShardSource::map(std::uint32_t shard) const {

@@ -24,6 +24,51 @@ Result<std::vector<data::IndexExport>> exports(std::string_view text) {
   return wanted;
 }
 
+// What the options about windows were given as.
+struct WindowWords {
+  std::vector<std::string> windows;
+  std::vector<std::string> variables;
+  std::vector<std::string> targets;
+  std::optional<std::int64_t> lead;
+  std::optional<std::int64_t> lead_size;
+  bool stacks = false;
+
+  void declare(Arguments& arguments) {
+    arguments.option("--window", &windows, "AXIS:SIZE[:STEP]",
+                     "samples are windows over the arrays' grid, along so many axes");
+    arguments.option("--variable", &variables, "NAME",
+                     "of these arrays; else of all of the largest one's shape");
+    arguments.option("--lead", &lead, "N",
+                     "a sample has a target, N behind its window's last element along the first --window");
+    arguments.option("--lead-size", &lead_size, "N",
+                     "elements of the target along that axis; 1 unless given");
+    arguments.option("--target", &targets, "NAME", "of these arrays; else of the window's");
+    arguments.flag("--stack", &stacks, "variables as one array, the first axis of which counts them");
+  }
+
+  Result<std::optional<data::WindowOptions>> options() const {
+    if (windows.empty()) {
+      const bool has_others = !variables.empty() || !targets.empty() || lead || lead_size || stacks;
+      if (has_others)
+        return invalid("data index: --variable, --lead, --lead-size, --target and --stack are for --window");
+      return std::optional<data::WindowOptions>();
+    }
+    if ((lead && *lead < 1) || (lead_size && *lead_size < 1))
+      return invalid("data index: --lead and --lead-size: at least 1");
+    if (!lead && (lead_size || !targets.empty()))
+      return invalid("data index: --lead-size and --target are for --lead");
+    data::WindowOptions options{.variables = variables, .targets = targets};
+    options.lead = static_cast<std::uint64_t>(lead.value_or(0));
+    options.lead_size = static_cast<std::uint64_t>(lead_size.value_or(1));
+    if (stacks) options.layout = data::WindowOptions::Variables::stacked;
+    for (const std::string& text : windows) {
+      OK_OR_RETURN(axis, data::parse_window_axis(text));
+      options.axes.push_back(axis);
+    }
+    return std::optional(std::move(options));
+  }
+};
+
 void print_index(const std::string& folder, const formats::Manifest& manifest,
                  const std::vector<std::string>& written, const std::vector<std::string>& notes,
                  Output& out) {
@@ -57,6 +102,8 @@ int data_index(std::span<const std::string> words, Output& out) {
                        "with shards (tar, TFRecord, Parquet, HDF5, Zarr), by whatever tool");
   arguments.option("--export", &others, "KIND,...",
                    "wids, dali, energon, hdf5: also the index files that these read");
+  WindowWords window_words;
+  window_words.declare(arguments);
   threads.declare(arguments);
   arguments.example("stoker data index shards/ --export wids,dali");
   if (const auto code = arguments.parse(words, out)) return *code;
@@ -65,6 +112,8 @@ int data_index(std::span<const std::string> words, Output& out) {
   if (!wanted.ok()) return out.fail(wanted.error());
   const auto thread_count = threads.count("data index");
   if (!thread_count.ok()) return out.fail(thread_count.error());
+  auto windows = window_words.options();
+  if (!windows.ok()) return out.fail(windows.error());
   install_stop_signals();
   auto progress = out.progress("");
   // An export of a dataset that is whole needs no new index.
@@ -77,7 +126,7 @@ int data_index(std::span<const std::string> words, Output& out) {
     if (!manifest.ok()) return out.fail(manifest.error());
     built->manifest = std::move(*manifest);
   } else {
-    built = data::build_index(path, *thread_count, *progress);
+    built = data::build_index(path, {*thread_count, std::move(*windows)}, *progress);
   }
   if (!built.ok()) return out.fail(built.error());
   std::vector<std::string> written;

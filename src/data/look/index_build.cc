@@ -35,6 +35,11 @@ struct Work {
   Status status;
 };
 
+struct Reading {
+  const IndexOptions& options;
+  formats::BlockHash hash = formats::BlockHash::sha256;
+};
+
 // Reads a shard once, front to back, and feeds hashes and CRCs.
 class ShardReading {
   // A member, and which one of the shard's it is.
@@ -44,27 +49,34 @@ class ShardReading {
   };
 
  public:
-  ShardReading(const Path& folder, formats::BlockHash hash, Work& work)
-      : path_(folder / work.file), hash_(hash), work_(work) {}
+  ShardReading(const Path& folder, const Reading& how, Work& work)
+      : path_(folder / work.file), how_(how), work_(work) {}
 
   template <typename GoOn>
   Status run(const GoOn& go_on) {
-    OK_OR_RETURN(scan, scan_for_index(path_));
-    work_.scan = std::move(scan);
+    Result<ShardScan> scan = how_.options.windows
+                                 ? scan_windows(path_, printable(work_.file), *how_.options.windows)
+                                 : scan_for_index(path_);
+    if (!scan.ok()) return scan.status();
+    work_.scan = std::move(*scan);
     for (const ShardSample& sample : work_.scan.samples) {
       for (const ShardMember& member : sample.members) members_.push_back({&member, members_.size()});
     }
-    // Those of a Parquet file lie column by column.
-    std::stable_sort(members_.begin(), members_.end(), [](const Numbered& a, const Numbered& b) {
+    // Those of a Parquet file lie column by column; windows come chunk by chunk as they are.
+    const bool has_windows = work_.scan.chunks && work_.scan.chunks->has_windows();
+    const auto lies_before = [](const Numbered& a, const Numbered& b) {
       return a.member->data_offset < b.member->data_offset;
-    });
+    };
+    if (!has_windows) std::stable_sort(members_.begin(), members_.end(), lies_before);
     work_.crcs.assign(members_.size(), 0);
-    OK_OR_RETURN(file, File::open_read(path_));
+    OK_OR_RETURN(
+        file, formats::ShardFile::open(
+                  path_, work_.scan.chunks ? work_.scan.chunks->parts() : std::vector<formats::ShardPart>()));
     std::vector<std::byte> buffer(formats::kHashBlock);
     for (std::uint64_t at = 0; at < work_.scan.bytes; at += formats::kHashBlock) {
       const auto block = std::span(buffer).first(std::min(formats::kHashBlock, work_.scan.bytes - at));
       RETURN_IF_ERROR(file.read_at(at, block));
-      work_.blocks.push_back(formats::block_digest(hash_, block));
+      work_.blocks.push_back(formats::block_digest(how_.hash, block));
       if (!work_.scan.chunks) feed(at, block);
       if (!go_on(block.size())) return cancelled("stopped");
     }
@@ -73,17 +85,18 @@ class ShardReading {
   }
 
  private:
-  // Members in the order in which they lie among unpacked bytes: each chunk is unpacked once.
+  // Members in an order in which each chunk is unpacked once.
   template <typename GoOn>
-  Status read_chunks(const File& file, const GoOn& go_on) {
+  Status read_chunks(const formats::ShardFile& file, const GoOn& go_on) {
     constexpr ByteCount kKept{64u << 20};  // for each thread that reads a shard
+    constexpr std::uint64_t kPiece = 64u << 20;
     const formats::ChunkReader reader(*work_.scan.chunks, std::make_shared<formats::ChunkCache>(kKept),
                                       printable(path_.string()));
     std::vector<std::byte> bytes;
     for (const Numbered& numbered : members_) {
       std::uint32_t& crc = work_.crcs[numbered.number];
-      for (std::uint64_t at = 0; at < numbered.member->bytes; at += formats::kHashBlock) {
-        bytes.resize(std::min(formats::kHashBlock, numbered.member->bytes - at));
+      for (std::uint64_t at = 0; at < numbered.member->bytes; at += kPiece) {
+        bytes.resize(std::min(kPiece, numbered.member->bytes - at));
         RETURN_IF_ERROR(reader.read(file, numbered.member->data_offset + at, bytes));
         crc = crc32c(bytes, crc);
       }
@@ -104,7 +117,7 @@ class ShardReading {
     }
   }
 
-  Status read_labels(const File& file) {
+  Status read_labels(const formats::ShardFile& file) {
     for (const ShardSample& sample : work_.scan.samples) {
       std::optional<std::int64_t>& label = work_.labels.emplace_back(sample.label);
       if (kind_of_shard(work_.file) != ContainerKind::tar) continue;
@@ -129,22 +142,18 @@ class ShardReading {
   }
 
   Path path_;
-  formats::BlockHash hash_;
+  const Reading& how_;
   Work& work_;
   std::vector<Numbered> members_;  // by their places
   std::size_t next_ = 0;
 };
 
-struct Reading {
-  int threads = 1;
-  formats::BlockHash hash = formats::BlockHash::sha256;
-};
-
-Status read_all(const Path& folder, std::vector<Work>& shards, Reading how, Progress& progress) {
+Status read_all(const Path& folder, std::vector<Work>& shards, const Reading& how, Progress& progress) {
   std::uint64_t total = 0;
   for (const Work& shard : shards) {
     std::error_code ignored;
-    total += std::filesystem::file_size(folder / shard.file, ignored);
+    if (!folder_exists(folder / shard.file))
+      total += std::filesystem::file_size(folder / shard.file, ignored);
   }
   std::atomic<std::size_t> next{0};
   std::atomic<std::uint64_t> done{0};
@@ -156,10 +165,10 @@ Status read_all(const Path& folder, std::vector<Work>& shards, Reading how, Prog
   {
     const auto work = [&] {
       for (std::size_t i = next++; i < shards.size(); i = next++)
-        shards[i].status = ShardReading(folder, how.hash, shards[i]).run(go_on);
+        shards[i].status = ShardReading(folder, how, shards[i]).run(go_on);
     };
     std::vector<Thread> helpers;
-    for (int t = 1; t < how.threads && static_cast<std::size_t>(t) < shards.size(); ++t)
+    for (int t = 1; t < how.options.threads && static_cast<std::size_t>(t) < shards.size(); ++t)
       helpers.emplace_back([&](const StopToken&) { work(); });
     work();
   }
@@ -205,12 +214,13 @@ formats::ShardInfo info_of(const Work& work) {
 }
 
 // The index of a manifest that is there, if the shards are its own.
-Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, int threads, Progress& progress) {
+Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, const IndexOptions& options,
+                           Progress& progress) {
   std::vector<Work> shards;
   for (const formats::SplitInfo& split : manifest.splits) {
     for (const formats::ShardInfo& shard : split.shards) shards.push_back({.file = shard.file});
   }
-  RETURN_IF_ERROR(read_all(folder, shards, {threads, manifest.schema.block_hash}, progress));
+  RETURN_IF_ERROR(read_all(folder, shards, {options, manifest.schema.block_hash}, progress));
   std::vector<std::string> sections;
   const auto& components = manifest.schema.components;
   const bool has_json = std::any_of(components.begin(), components.end(),
@@ -232,7 +242,7 @@ Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, int t
     return invalid("{}: the index cannot be made from the shards: {}", printable(folder.string()),
                    manifest.schema.has_labels
                        ? "it held labels that are in no shard (packed with --labels index)"
-                       : "it held what is in no shard")
+                       : "it held what is in no shard, or other windows (--window)")
         .cure("a copy of {}/index.bin, or pack again", printable(folder.string()));
   }
   RETURN_IF_ERROR(write_file(folder / formats::kIndexFile, index, Durability::synced));
@@ -277,16 +287,29 @@ Result<std::vector<Work>> find_shards(const Path& folder) {
   return shards;
 }
 
+// A file whose rows another shard shows (HDF5's virtual datasets) is part of that one.
+void leave_out_parts(std::vector<Work>& shards) {
+  std::set<std::string> parts;
+  for (const Work& shard : shards) {
+    if (!shard.scan.chunks || !is_hdf5(shard.file)) continue;
+    for (const formats::ShardPart& part : shard.scan.chunks->parts()) {
+      if (part.file != shard.file) parts.insert(part.file);
+    }
+  }
+  std::erase_if(shards, [&](const Work& shard) { return parts.contains(shard.file); });
+}
+
 }  // namespace
 
-Result<IndexBuild> build_index(const Path& folder, int threads, Progress& progress) {
+Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, Progress& progress) {
   if (path_exists(folder / formats::kManifestFile)) {
     OK_OR_RETURN(manifest, formats::read_manifest(folder));
-    return rebuild(folder, std::move(manifest), threads, progress);
+    return rebuild(folder, std::move(manifest), options, progress);
   }
   if (path_exists(folder / formats::kPendingFolder)) return formats::read_manifest(folder).status();
   OK_OR_RETURN(shards, find_shards(folder));
-  RETURN_IF_ERROR(read_all(folder, shards, {.threads = threads}, progress));
+  RETURN_IF_ERROR(read_all(folder, shards, {options}, progress));
+  leave_out_parts(shards);
   std::erase_if(shards, [](const Work& shard) { return shard.scan.samples.empty(); });
   if (shards.empty()) return invalid("{}: no samples in its shards", printable(folder.string()));
   bool has_labels = true;

@@ -3,14 +3,20 @@
 // index`. Blocks on the storage.
 #pragma once
 
-#include <string>
+#include <optional>
 
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "data/look/arrays/window_scan.h"
 #include "format/manifest.h"
 
 namespace stoker::data {
+
+struct IndexOptions {
+  int threads = 1;
+  std::optional<WindowOptions> windows = {};  ///< samples are windows over the shards' arrays
+};
 
 struct IndexBuild {
   formats::Manifest manifest;
@@ -20,6 +26,6 @@ struct IndexBuild {
 /// Splits are what file names have before their number ("train-000000.tar" → train). Labels come from members
 /// `cls` (a number) or `json` (its field "label"), if every sample has one. Errors: no shards, a shard that
 /// is damaged or unsafe, shards that are not those of a manifest that is there.
-Result<IndexBuild> build_index(const Path& folder, int threads, Progress& progress);
+Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, Progress& progress);
 
 }  // namespace stoker::data

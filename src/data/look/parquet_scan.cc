@@ -150,8 +150,8 @@ Result<ShardScan> scan_parquet(const ParquetFile& file, const formats::ReadAt& r
   return samples_of(table, read, subject, stem);
 }
 
-Result<ShardScan> scan_packed_parquet(const ParquetFile& file, const File& shard, const std::string& subject,
-                                      const std::string& stem) {
+Result<ShardScan> scan_packed_parquet(const ParquetFile& file, const formats::ShardFile& shard,
+                                      const std::string& subject, const std::string& stem) {
   OK_OR_RETURN(size, shard.size());
   OK_OR_RETURN(table, begin_table(file));
   std::vector<formats::ChunkedArray> arrays;

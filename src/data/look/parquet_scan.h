@@ -21,7 +21,7 @@ Result<ShardScan> scan_parquet(const formats::ParquetFile& file, const formats::
                                const std::string& subject, const std::string& stem);
 
 /// The same of a packed file: places are those among the unpacked bytes of its pages. `shard` is the file.
-Result<ShardScan> scan_packed_parquet(const formats::ParquetFile& file, const File& shard,
+Result<ShardScan> scan_packed_parquet(const formats::ParquetFile& file, const formats::ShardFile& shard,
                                       const std::string& subject, const std::string& stem);
 
 /// The same of any file that can be read: its values are unpacked into `out`, a new file, one after another,

@@ -262,14 +262,15 @@ Result<ShardScan> scan_for_index(const Path& path) {
   // Invalid: its bytes lie nowhere by themselves; NotFound: it has rows of arrays, perhaps.
   const bool may_be_packed =
       !scan.ok() && (scan.status().code() == Code::invalid || scan.status().code() == Code::not_found);
-  if (!may_be_packed || folder_exists(path) || !path_exists(path)) return scan;
+  if (!may_be_packed || !path_exists(path)) return scan;
   if (is_hdf5(name) || is_zarr(name)) return scan_chunks(path, printable(name));
   if (!is_parquet(name)) return scan;
   const std::string subject = printable(path.string());
   OK_OR_RETURN(file, File::open_read(path));
   OK_OR_RETURN(size, file.size());
   OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(file), size, subject));
-  return scan_packed_parquet(table, file, subject, printable(name));
+  OK_OR_RETURN(shard, formats::ShardFile::open(path));
+  return scan_packed_parquet(table, shard, subject, printable(name));
 }
 
 namespace {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fcntl.h>
 
 #include "base/hash.h"
 #include "base/stopwatch.h"
@@ -39,6 +38,7 @@ class ShardCheck {
 
   /// Whether the shard is there and of the right size.
   bool check_size() {
+    if (!parts().empty()) return check_parts();
     std::error_code error;
     const std::uint64_t size = std::filesystem::file_size(path_, error);
     const std::string expected = format("{} bytes", info_.bytes);
@@ -54,7 +54,7 @@ class ShardCheck {
   template <typename GoOn>
   void check_bytes(const GoOn& go_on) {
     if (!section_.chunks()) list_extents();
-    const Result<File> file = File::open_read(path_);
+    const Result<formats::ShardFile> file = formats::ShardFile::open(path_, parts());
     if (!file.ok()) return add("-", format("{} bytes", info_.bytes), std::string(file.status().message()));
     Bytes buffer(hash_ == formats::BlockHash::sha256 ? kTogether * formats::kHashBlock : kPiece);
     for (std::size_t block = 0; block < info_.blocks.size(); block += together()) {
@@ -74,13 +74,24 @@ class ShardCheck {
   static constexpr std::size_t kPiece = 256u << 10;  // stays in a core's own cache
   static constexpr double kSlow = 1e-9;              // seconds for a byte: no page cache
 
+  std::vector<formats::ShardPart> parts() const {
+    return section_.chunks() ? section_.chunks()->parts() : std::vector<formats::ShardPart>();
+  }
+
+  bool check_parts() {
+    const Result<formats::ShardFile> file = formats::ShardFile::open(path_, parts());
+    const Status status = file.ok() ? file->check_parts() : file.status();
+    if (!status.ok()) add("-", format("{} files", parts().size()), std::string(status.message()));
+    return status.ok();
+  }
+
   std::size_t together() const { return hash_ == formats::BlockHash::sha256 ? kTogether : 1; }
   std::uint64_t begin_of(std::size_t block) const {
     return std::min(block * formats::kHashBlock, info_.bytes);
   }
 
   // Reads and compares as many blocks from `block` on as are hashed together; how many bytes they have.
-  Result<std::uint64_t> check_by_sha256(const File& file, std::size_t block, Bytes& buffer) {
+  Result<std::uint64_t> check_by_sha256(const formats::ShardFile& file, std::size_t block, Bytes& buffer) {
     const std::uint64_t begin = begin_of(block);
     std::vector<std::span<const std::byte>> read;
     Status status;
@@ -100,7 +111,7 @@ class ShardCheck {
     return begin_of(block + kTogether) - begin;
   }
 
-  Result<std::uint64_t> check_by_crc32c(const File& file, std::size_t block, Bytes& buffer) {
+  Result<std::uint64_t> check_by_crc32c(const formats::ShardFile& file, std::size_t block, Bytes& buffer) {
     const std::uint64_t begin = begin_of(block), end = begin_of(block + 1);
     formats::BlockHasher hasher(hash_);
     read_ahead(file, block + 1);
@@ -113,7 +124,8 @@ class ShardCheck {
     return end - begin;
   }
 
-  Status read_piece(const File& file, std::size_t block, std::uint64_t at, std::span<std::byte> into) {
+  Status read_piece(const formats::ShardFile& file, std::size_t block, std::uint64_t at,
+                    std::span<std::byte> into) {
     const Stopwatch watch;
     Status status = file.read_at(at, into);
     is_slow_ = watch.seconds() > kSlow * static_cast<double>(into.size());
@@ -126,11 +138,10 @@ class ShardCheck {
   }
 
   // Storage that is slower than the hashes works on what comes next meanwhile.
-  void read_ahead(const File& file, std::size_t block) const {
+  void read_ahead(const formats::ShardFile& file, std::size_t block) const {
     const std::uint64_t begin = begin_of(block), end = begin_of(block + together());
     if (!is_slow_ || begin == end) return;
-    ::posix_fadvise(file.fd(), static_cast<off_t>(begin), static_cast<off_t>(end - begin),
-                    POSIX_FADV_WILLNEED);
+    file.will_need(begin, end - begin);
   }
 
   void compare(std::size_t block, const Digest& found) {
@@ -143,8 +154,9 @@ class ShardCheck {
 
   // The files of a packed shard, in the order in which they lie in its chunks.
   template <typename GoOn>
-  void check_unpacked(const File& file, const GoOn& go_on) {
+  void check_unpacked(const formats::ShardFile& file, const GoOn& go_on) {
     constexpr ByteCount kKept{64u << 20};  // for each thread
+    constexpr std::uint64_t kUnpacked = 64u << 20;
     list_extents();
     const formats::ChunkReader reader(*section_.chunks(), std::make_shared<formats::ChunkCache>(kKept),
                                       info_.file);
@@ -153,7 +165,7 @@ class ShardCheck {
       const Component& c = extent.component;
       Status status;
       for (std::uint64_t at = 0; at < c.length && status.ok(); at += bytes.size()) {
-        bytes.resize(std::min(formats::kHashBlock, c.length - at));
+        bytes.resize(std::min(kUnpacked, c.length - at));
         status = reader.read(file, c.offset + at, bytes);
         extent.crc = crc32c(bytes, extent.crc);
       }
@@ -171,6 +183,7 @@ class ShardCheck {
         extents_.push_back({.component = section_.component(s, c), .sample = s, .crc = 0});
       }
     }
+    if (section_.chunks() && section_.chunks()->has_windows()) return;  // chunk by chunk as they are
     // Pack writes them in order; an index made by others need not.
     std::sort(extents_.begin(), extents_.end(),
               [](const Extent& a, const Extent& b) { return a.component.offset < b.component.offset; });

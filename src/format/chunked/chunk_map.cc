@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/encode.h"
+#include "format/chunked/windows_internal.h"
 #include "format/load.h"
 
 namespace stoker::formats {
@@ -52,9 +53,6 @@ Status measure_grid(ChunkMap::Array& array, std::string_view subject) {
   }
   if (chunks != is.places.size()) return damaged("its chunks are not all there");
   array.strides = c_strides(is.chunks, is.element_bytes);
-  Extents row_shape = is.shape;
-  row_shape[0] = 1;
-  array.row_strides = c_strides(row_shape, is.element_bytes);
   return {};
 }
 
@@ -85,7 +83,23 @@ Status check_places(const ChunkMap::Array& array, std::uint64_t shard_bytes, std
   return {};
 }
 
+Status check_parts(const std::vector<ShardPart>& parts, std::uint64_t shard_bytes, std::string_view subject) {
+  std::uint64_t sum = 0;
+  for (const ShardPart& part : parts) {
+    if (const std::string_view why = unsafe_part(part.file); !why.empty())
+      return corrupt("{}: the name '{}' of a part {}", subject, printable(part.file), why);
+    if (part.bytes > shard_bytes - sum) return corrupt("{}: its parts do not add up", subject);
+    sum += part.bytes;
+  }
+  return sum == shard_bytes ? Status() : corrupt("{}: its parts do not add up", subject);
+}
+
 json described(const ChunkedArray& array) {
+  if (array.windows) {
+    return {{"name", array.name},
+            {"head", hex(std::as_bytes(std::span(array.head)))},
+            {"windows", to_json(*array.windows)}};
+  }
   return {{"name", array.name},
           {"shape", array.shape},
           {"chunks", array.chunks},
@@ -115,12 +129,21 @@ bool take_hex(const json& text, Bytes& bytes, std::size_t most) {
 }
 
 bool take_sizes(const json& list, Extents& sizes) {
-  if (!list.is_array() || list.size() > kMostDimensions) return false;
-  for (const json& size : list) {
-    if (!size.is_number_unsigned()) return false;
-    sizes.push_back(size.get<std::uint64_t>());
-  }
-  return true;
+  const auto found = extents_in(list);
+  if (found) sizes = *found;
+  return found.has_value();
+}
+
+// An array of windows, which has no places.
+Result<std::uint64_t> take_windows(const json& from, ChunkedArray& array, std::string_view subject) {
+  constexpr std::size_t kFields = 3;
+  const bool holds = from.size() == kFields && from.contains("name") && from["name"].is_string() &&
+                     from.contains("head") && take_hex(from["head"], array.head, kLargestHead);
+  if (!holds) return corrupt("{}: the map of chunks is damaged", subject);
+  array.name = printable(from["name"].get<std::string>());
+  OK_OR_RETURN(windows, parse_windows(from["windows"], format("{}: {}", subject, array.name)));
+  array.windows = std::move(windows);
+  return 0;
 }
 
 // One array, but for its places; how many these are.
@@ -128,6 +151,7 @@ Result<std::uint64_t> take_array(const json& from, ChunkedArray& array, std::str
   static constexpr std::string_view kFields[] = {"name", "shape", "chunks", "element_bytes", "fill",
                                                  "head", "coder", "coding", "places"};
   const auto damaged = [&] { return corrupt("{}: the map of chunks is damaged", subject); };
+  if (from.is_object() && from.contains("windows")) return take_windows(from, array, subject);
   if (!from.is_object() || from.size() != std::size(kFields)) return damaged();
   for (const std::string_view field : kFields) {
     if (!from.contains(field)) return damaged();
@@ -147,6 +171,17 @@ Result<std::uint64_t> take_array(const json& from, ChunkedArray& array, std::str
   return from["places"].get<std::uint64_t>();
 }
 
+// "name", bytes.
+Result<std::vector<ShardPart>> take_parts(const json& from, std::string_view subject) {
+  std::vector<ShardPart> parts;
+  for (const json& part : from) {
+    if (!part.is_array() || part.size() != 2 || !part[0].is_string() || !part[1].is_number_unsigned())
+      return corrupt("{}: the map of chunks is damaged", subject);
+    parts.push_back({part[0].get<std::string>(), part[1].get<std::uint64_t>()});
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::string_view to_text(ChunkCoder::Kind kind) {
@@ -164,8 +199,10 @@ std::string_view to_text(ChunkCoder::Kind kind) {
 }
 
 Result<ChunkMap> ChunkMap::create(std::vector<ChunkedArray> arrays, std::uint64_t shard_bytes,
-                                  std::string_view subject) {
+                                  std::string_view subject, std::vector<ShardPart> parts) {
   ChunkMap map;
+  if (!parts.empty()) RETURN_IF_ERROR(check_parts(parts, shard_bytes, subject));
+  map.parts_ = std::move(parts);
   if (arrays.size() > kMostArrays) return corrupt("{}: has over {} arrays", subject, kMostArrays);
   std::uint64_t begin = 0;
   for (ChunkedArray& is : arrays) {
@@ -173,7 +210,11 @@ Result<ChunkMap> ChunkMap::create(std::vector<ChunkedArray> arrays, std::uint64_
     array.is = std::move(is);
     array.begin = begin;
     const std::string name = format("{}: {}", subject, array.is.name);
-    RETURN_IF_ERROR(array.is.is_list() ? measure_list(array, name) : measure_grid(array, name));
+    if (array.is.windows) {
+      RETURN_IF_ERROR(map.measure_windows(array, name));
+    } else {
+      RETURN_IF_ERROR(array.is.is_list() ? measure_list(array, name) : measure_grid(array, name));
+    }
     RETURN_IF_ERROR(check_places(array, shard_bytes, name));
     if (array.bytes >= kMostBytes - begin) return corrupt("{}: its sizes overflow", name);
     begin += array.bytes;
@@ -181,9 +222,40 @@ Result<ChunkMap> ChunkMap::create(std::vector<ChunkedArray> arrays, std::uint64_
   return map;
 }
 
+// REQUIRES: `array` is the last one so far.
+Status ChunkMap::measure_windows(Array& array, std::string_view subject) const {
+  const Windows& windows = *array.is.windows;
+  const auto damaged = [&] { return corrupt("{}: its windows do not fit the arrays", subject); };
+  if (array.is.head.size() > kLargestHead || windows.parts.empty()) return damaged();
+  for (const Windows::Part& part : windows.parts) {
+    if (std::uint64_t{part.array} + 1 >= arrays_.size()) return damaged();
+    const ChunkedArray& of = arrays_[part.array].is;
+    if (of.is_list() || of.windows || !fits(windows, part, of.shape)) return damaged();
+    const auto bytes = product(windows.size, of.element_bytes);
+    if (!bytes || *bytes > kLargestChunk || array.row_bytes > kLargestChunk - *bytes) {
+      return invalid("{}: a window of it has over 1 GiB", subject);
+    }
+    array.row_bytes += *bytes;
+  }
+  const auto rows = product(windows.counts);
+  if (!rows || array.unit() > kMostBytes / *rows) return corrupt("{}: its sizes overflow", subject);
+  array.bytes = *rows * array.unit();
+  return {};
+}
+
+bool ChunkMap::has_windows() const {
+  return std::any_of(arrays_.begin(), arrays_.end(),
+                     [](const Array& array) { return array.is.windows.has_value(); });
+}
+
 std::string ChunkMap::encode() const {
   json list = json::array();
   for (const Array& array : arrays_) list.push_back(described(array.is));
+  if (!parts_.empty()) {
+    json files = json::array();
+    for (const ShardPart& part : parts_) files.push_back({part.file, part.bytes});
+    list = {{"arrays", std::move(list)}, {"parts", std::move(files)}};
+  }
   const std::string text = list.dump();
   std::string out;
   const auto put = [&out](std::uint64_t value) {
@@ -208,7 +280,16 @@ Result<ChunkMap> ChunkMap::parse(std::span<const std::byte> bytes, std::uint64_t
   const std::uint64_t length = bytes.size() < 8 ? 0 : load<std::uint64_t>(bytes, 0);
   if (bytes.size() < 8 || length > bytes.size() - 8) return damaged();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);
-  const json list = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json list = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::vector<ShardPart> parts;
+  if (list.is_object()) {
+    if (list.size() != 2 || !list.contains("arrays") || !list.contains("parts") ||
+        !list["parts"].is_array() || list["parts"].empty())
+      return damaged();
+    OK_OR_RETURN(taken, take_parts(list["parts"], subject));
+    parts = std::move(taken);
+    list = json(std::move(list["arrays"]));
+  }
   if (!list.is_array() || list.size() > kMostArrays) return damaged();
   std::uint64_t at = std::min<std::uint64_t>((8 + length + 7) / 8 * 8, bytes.size());
   std::vector<ChunkedArray> arrays;
@@ -224,7 +305,7 @@ Result<ChunkMap> ChunkMap::parse(std::span<const std::byte> bytes, std::uint64_t
     }
   }
   if (at != bytes.size()) return damaged();
-  return create(std::move(arrays), shard_bytes, subject);
+  return create(std::move(arrays), shard_bytes, subject, std::move(parts));
 }
 
 std::size_t ChunkMap::array_at(std::uint64_t at) const {
@@ -238,6 +319,13 @@ std::uint64_t ChunkMap::block(std::uint64_t at) const {
   const std::size_t number = array_at(at);
   const Array& array = arrays_[number];
   std::uint64_t block = 0;
+  if (array.is.windows) {
+    const Windows::Part& part = array.is.windows->parts[0];
+    const Array& of = arrays_[part.array];
+    const Extents begin = array.is.windows->begin_of(part, (at - array.begin) / array.unit());
+    for (std::size_t d = 0; d < begin.size(); ++d) block = block * of.counts[d] + begin[d] / of.is.chunks[d];
+    return std::uint64_t{part.array} << kArrayShift | block;
+  }
   if (array.is.is_list()) {
     const auto& begins = array.page_begins;
     block = static_cast<std::uint64_t>(std::upper_bound(begins.begin(), begins.end(), at - array.begin) -

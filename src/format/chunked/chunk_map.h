@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "format/chunked/shard_file.h"
+#include "format/chunked/windows.h"
 #include "format/chunks/box.h"
 #include "format/chunks/chunk_cache.h"
 
@@ -53,7 +56,8 @@ class ChunkCoder {
                                 std::span<const std::byte> stored, std::string_view subject) const = 0;
 };
 
-/// An array in chunks, or with `chunks` empty a list of pages: bytes, cut into pieces of any length.
+/// An array in chunks, or with `chunks` empty a list of pages: bytes, cut into pieces of any length. With
+/// `windows` it has no chunks of its own, but rows that are boxes of other arrays.
 struct ChunkedArray {
   std::string name;  ///< for messages: "dataset 'images'"
   Extents shape;     ///< at least one dimension; of a list its unpacked bytes
@@ -63,8 +67,9 @@ struct ChunkedArray {
   std::string head;             ///< stands before each row, as the header of a .npy file
   std::shared_ptr<const ChunkCoder> coder;
   std::vector<StoredChunk> places;  ///< all of the grid, in C order; or the pages in order
+  std::optional<Windows> windows = {};
 
-  bool is_list() const { return chunks.empty(); }
+  bool is_list() const { return chunks.empty() && !windows; }
 };
 
 /// Invalid for one that is not read, beginning with `subject`. `about` is the array that it is to decode.
@@ -83,7 +88,6 @@ class ChunkMap {
     std::uint64_t chunk_bytes = 0;
     Extents counts;                          ///< chunks along each dimension
     Extents strides;                         ///< of an unpacked chunk
-    Extents row_strides;                     ///< of a row
     std::vector<std::uint64_t> page_begins;  ///< of a list, from 0, and its end
 
     std::uint64_t unit() const { return is.head.size() + row_bytes; }
@@ -91,8 +95,9 @@ class ChunkMap {
 
   /// The arrays lie one behind another. Invalid, beginning with `subject`, for chunks of over 1 GiB; Corrupt
   /// for what does not hold: sizes that overflow, chunks that are not all there or beyond the shard's end.
+  /// `parts`: the files of a shard that is a folder, which have shard_bytes together.
   static Result<ChunkMap> create(std::vector<ChunkedArray> arrays, std::uint64_t shard_bytes,
-                                 std::string_view subject);
+                                 std::string_view subject, std::vector<ShardPart> parts = {});
   /// What encode() gave, which may be anything. Fails as create() does.
   static Result<ChunkMap> parse(std::span<const std::byte> bytes, std::uint64_t shard_bytes,
                                 std::string_view subject);
@@ -100,12 +105,15 @@ class ChunkMap {
   std::string encode() const;
 
   const std::vector<Array>& arrays() const { return arrays_; }
+  bool has_windows() const;
+  /// Empty where the shard is one file.
+  const std::vector<ShardPart>& parts() const { return parts_; }
   /// Unpacked, of all arrays.
   std::uint64_t bytes() const { return arrays_.empty() ? 0 : arrays_.back().begin + arrays_.back().bytes; }
   /// REQUIRES: at < bytes().
   std::size_t array_at(std::uint64_t at) const;
-  /// A number that places have in common which lie in the same rows of chunks, or the same page. REQUIRES as
-  /// array_at().
+  /// A number that places have in common which lie in the same rows of chunks, or the same page; those of
+  /// windows, which begin in the same chunk. REQUIRES as array_at().
   std::uint64_t block(std::uint64_t at) const;
   /// Chunks that are stored, and their packed and unpacked bytes.
   struct Sum {
@@ -117,7 +125,10 @@ class ChunkMap {
   Sum sum() const;
 
  private:
+  Status measure_windows(Array& array, std::string_view subject) const;
+
   std::vector<Array> arrays_;
+  std::vector<ShardPart> parts_;
 };
 
 }  // namespace stoker::formats

@@ -67,7 +67,7 @@ std::string read(const Packed& packed, const ChunkMap& map, std::uint64_t offset
                  ChunkCache::Counts* counts = nullptr) {
   const auto cache = std::make_shared<ChunkCache>(ByteCount{1u << 20});
   const ChunkReader reader(map, cache, "x.h5");
-  const File file = File::open_read(packed.file()).value();
+  const ShardFile file = ShardFile::open(packed.file()).value();
   std::string out(length, '?');
   const Status status = reader.read(file, offset, std::as_writable_bytes(std::span(out)));
   if (counts) *counts = cache->counts();

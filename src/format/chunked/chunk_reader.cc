@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fcntl.h>
 #include <vector>
 
 namespace stoker::formats {
@@ -19,7 +18,7 @@ ChunkReader::ChunkReader(const ChunkMap& map, std::shared_ptr<ChunkCache> cache,
 ChunkReader::~ChunkReader() { cache_->forget(owner_); }
 
 // An empty buffer stands for a chunk that was never written.
-Result<Buffer> ChunkReader::load(const File& file, const Array& array, std::uint64_t number) const {
+Result<Buffer> ChunkReader::load(const ShardFile& file, const Array& array, std::uint64_t number) const {
   const StoredChunk& place = array.is.places[number];
   if (place.is_missing()) return Buffer();
   const std::string where = format("{}: {}: chunk {}", subject_, array.is.name, number);
@@ -34,13 +33,13 @@ Result<Buffer> ChunkReader::load(const File& file, const Array& array, std::uint
   return std::move(elements);
 }
 
-Result<ChunkCache::Chunk> ChunkReader::chunk(const File& file, std::size_t array,
+Result<ChunkCache::Chunk> ChunkReader::chunk(const ShardFile& file, std::size_t array,
                                              std::uint64_t number) const {
   return cache_->get({owner_, std::uint64_t{array} << kArrayShift | number},
                      [&] { return load(file, map_.arrays()[array], number); });
 }
 
-Status ChunkReader::read(const File& file, std::uint64_t offset, std::span<std::byte> out) const {
+Status ChunkReader::read(const ShardFile& file, std::uint64_t offset, std::span<std::byte> out) const {
   if (offset > map_.bytes() || out.size() > map_.bytes() - offset)
     return corrupt("{}: the index leads beyond its end", subject_);
   while (!out.empty()) {
@@ -50,7 +49,7 @@ Status ChunkReader::read(const File& file, std::uint64_t offset, std::span<std::
     const auto part = out.first(std::min<std::uint64_t>(out.size(), array.bytes - at));
     if (array.is.is_list()) {
       RETURN_IF_ERROR(read_pages(file, number, at, part));
-    } else if (array.is.shape.size() == 1 && array.is.head.empty()) {
+    } else if (array.is.shape.size() == 1 && array.is.head.empty() && !array.is.windows) {
       RETURN_IF_ERROR(read_elements(file, number, at, part));
     } else {
       RETURN_IF_ERROR(read_rows(file, number, at, part));
@@ -61,7 +60,7 @@ Status ChunkReader::read(const File& file, std::uint64_t offset, std::span<std::
   return {};
 }
 
-Status ChunkReader::read_pages(const File& file, std::size_t number, std::uint64_t at,
+Status ChunkReader::read_pages(const ShardFile& file, std::size_t number, std::uint64_t at,
                                std::span<std::byte> out) const {
   const auto& begins = map_.arrays()[number].page_begins;
   while (!out.empty()) {
@@ -78,7 +77,7 @@ Status ChunkReader::read_pages(const File& file, std::size_t number, std::uint64
 }
 
 // Of a list of elements, which lie in a chunk as they are read.
-Status ChunkReader::read_elements(const File& file, std::size_t number, std::uint64_t at,
+Status ChunkReader::read_elements(const ShardFile& file, std::size_t number, std::uint64_t at,
                                   std::span<std::byte> out) const {
   const Array& array = map_.arrays()[number];
   while (!out.empty()) {
@@ -97,7 +96,7 @@ Status ChunkReader::read_elements(const File& file, std::size_t number, std::uin
   return {};
 }
 
-Status ChunkReader::read_rows(const File& file, std::size_t number, std::uint64_t at,
+Status ChunkReader::read_rows(const ShardFile& file, std::size_t number, std::uint64_t at,
                               std::span<std::byte> out) const {
   const Array& array = map_.arrays()[number];
   const std::uint64_t head = array.is.head.size();
@@ -124,43 +123,95 @@ Status ChunkReader::read_rows(const File& file, std::size_t number, std::uint64_
   return {};
 }
 
-Status ChunkReader::read_row(const File& file, std::size_t number, std::uint64_t row,
+Status ChunkReader::read_row(const ShardFile& file, std::size_t number, std::uint64_t row,
                              std::span<std::byte> out) const {
-  const Array& array = map_.arrays()[number];
-  const Extents& shape = array.is.shape;
-  const Extents& chunks = array.is.chunks;
-  const Extents no_strides(shape.size());
-  Extents at(shape.size());
-  at[0] = row / chunks[0];
-  Extents size(shape.size(), 1);
-  for (;;) {
+  const ChunkedArray& array = map_.arrays()[number].is;
+  if (!array.windows) {
+    Extents begin(array.shape.size());
+    Extents size = array.shape;
+    begin[0] = row;
+    size[0] = 1;
+    return read_box(file, number, {begin, size}, out);
+  }
+  for (const Windows::Part& part : array.windows->parts) {
+    const Box box{array.windows->begin_of(part, row), array.windows->size};
+    const auto here = out.first(*product(box.size, map_.arrays()[part.array].is.element_bytes));
+    RETURN_IF_ERROR(read_box(file, part.array, box, here));
+    out = out.subspan(here.size());
+  }
+  return {};
+}
+
+// Each chunk that the box touches: `take` gets its number and its place in the grid of chunks.
+template <typename Take>
+Status ChunkReader::for_chunks_of(const Array& array, const Box& box, const Take& take) {
+  const std::size_t dimensions = box.begin.size();
+  Extents first(dimensions), last(dimensions);
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    if (box.size[d] == 0) return {};
+    first[d] = box.begin[d] / array.is.chunks[d];
+    last[d] = (box.begin[d] + box.size[d] - 1) / array.is.chunks[d];
+  }
+  for (Extents at = first;;) {
     std::uint64_t which = 0;
-    std::uint64_t column = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      which = which * array.counts[d] + at[d];
-      if (d == 0) continue;
-      size[d] = std::min(chunks[d], shape[d] - at[d] * chunks[d]);
-      column += at[d] * chunks[d] * array.row_strides[d];
+    for (std::size_t d = 0; d < dimensions; ++d) which = which * array.counts[d] + at[d];
+    RETURN_IF_ERROR(take(which, at));
+    std::size_t d = dimensions;
+    for (; d > 0; --d) {
+      if (++at[d - 1] <= last[d - 1]) break;
+      at[d - 1] = first[d - 1];
     }
-    OK_OR_RETURN(held, chunk(file, number, which));  // stays while it is copied
-    const std::byte* from = held->bytes().empty() ? array.is.fill.data()
-                                                  : held->bytes().data() + row % chunks[0] * array.strides[0];
-    copy_box({from, held->bytes().empty() ? no_strides : array.strides},
-             {out.data() + column, array.row_strides}, size, array.is.element_bytes);
-    std::size_t d = shape.size();
-    for (; d > 1; --d) {
-      if (++at[d - 1] < array.counts[d - 1]) break;
-      at[d - 1] = 0;
-    }
-    if (d <= 1) return {};
+    if (d == 0) return {};
   }
 }
 
-void ChunkReader::will_need(const File& file, std::uint64_t offset, std::uint64_t length) const {
+Status ChunkReader::read_box(const ShardFile& file, std::size_t number, const Box& box,
+                             std::span<std::byte> out) const {
+  const Array& array = map_.arrays()[number];
+  const std::size_t dimensions = box.begin.size();
+  const Extents no_strides(dimensions);
+  const Extents strides = c_strides(box.size, array.is.element_bytes);
+  Extents size(dimensions);
+  return for_chunks_of(array, box, [&](std::uint64_t which, const Extents& at) -> Status {
+    std::uint64_t from = 0, to = 0;
+    for (std::size_t d = 0; d < dimensions; ++d) {
+      const std::uint64_t chunk_begin = at[d] * array.is.chunks[d];
+      const std::uint64_t begin = std::max(chunk_begin, box.begin[d]);
+      size[d] = std::min(chunk_begin + array.is.chunks[d], box.begin[d] + box.size[d]) - begin;
+      from += (begin - chunk_begin) * array.strides[d];
+      to += (begin - box.begin[d]) * strides[d];
+    }
+    OK_OR_RETURN(held, chunk(file, number, which));  // stays while it is copied
+    const bool is_missing = held->bytes().empty();
+    const std::byte* source = is_missing ? array.is.fill.data() : held->bytes().data() + from;
+    copy_box({source, is_missing ? no_strides : array.strides}, {out.data() + to, strides}, size,
+             array.is.element_bytes);
+    return {};
+  });
+}
+
+void ChunkReader::will_need(const ShardFile& file, std::uint64_t offset, std::uint64_t length) const {
   if (length == 0 || offset > map_.bytes() || length > map_.bytes() - offset) return;
   const Array& array = map_.arrays()[map_.array_at(offset)];
   const std::uint64_t at = offset - array.begin;
   const std::uint64_t last = std::min(at + length, array.bytes) - 1;
+  const auto expect = [&file](const Array& of, std::uint64_t which) {
+    const StoredChunk& place = of.is.places[which];
+    if (!place.is_missing()) {
+      file.will_need(place.offset, place.bytes);
+    }
+    return Status();
+  };
+  if (array.is.windows) {
+    for (std::uint64_t row = at / array.unit(); row <= last / array.unit(); ++row) {
+      for (const Windows::Part& part : array.is.windows->parts) {
+        const Array& of = map_.arrays()[part.array];
+        const Box box{array.is.windows->begin_of(part, row), array.is.windows->size};
+        for_chunks_of(of, box, [&](std::uint64_t which, const Extents&) { return expect(of, which); }).ok();
+      }
+    }
+    return;
+  }
   const auto chunk_of = [&](std::uint64_t byte) -> std::uint64_t {
     if (!array.is.is_list()) {
       std::uint64_t per_block = 1;
@@ -171,12 +222,7 @@ void ChunkReader::will_need(const File& file, std::uint64_t offset, std::uint64_
     return static_cast<std::uint64_t>(std::upper_bound(begins.begin(), begins.end(), byte) - begins.begin()) -
            1;
   };
-  for (std::uint64_t i = chunk_of(at); i <= chunk_of(last); ++i) {
-    const StoredChunk& place = array.is.places[i];
-    if (place.is_missing()) continue;
-    ::posix_fadvise(file.fd(), static_cast<off_t>(place.offset), static_cast<off_t>(place.bytes),
-                    POSIX_FADV_WILLNEED);
-  }
+  for (std::uint64_t i = chunk_of(at); i <= chunk_of(last); ++i) expect(array, i).ok();
 }
 
 }  // namespace stoker::formats

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "base/file.h"
 #include "base/status.h"
 #include "format/chunked/chunk_map.h"
+#include "format/chunked/shard_file.h"
 #include "format/chunks/chunk_cache.h"
 
 namespace stoker::formats {
@@ -24,18 +24,29 @@ class ChunkReader {
 
   /// Unpacked bytes from `offset` on. Corrupt, naming array and chunk, for what does not unpack to what it
   /// should, and beyond the end. `file` is the shard.
-  Status read(const File& file, std::uint64_t offset, std::span<std::byte> out) const;
+  Status read(const ShardFile& file, std::uint64_t offset, std::span<std::byte> out) const;
   /// Tells slow storage what read() of the same will need.
-  void will_need(const File& file, std::uint64_t offset, std::uint64_t length) const;
+  void will_need(const ShardFile& file, std::uint64_t offset, std::uint64_t length) const;
 
  private:
   using Array = ChunkMap::Array;
-  Result<ChunkCache::Chunk> chunk(const File& file, std::size_t array, std::uint64_t number) const;
-  Result<Buffer> load(const File& file, const Array& array, std::uint64_t number) const;
-  Status read_pages(const File& file, std::size_t array, std::uint64_t at, std::span<std::byte> out) const;
-  Status read_elements(const File& file, std::size_t array, std::uint64_t at, std::span<std::byte> out) const;
-  Status read_rows(const File& file, std::size_t array, std::uint64_t at, std::span<std::byte> out) const;
-  Status read_row(const File& file, std::size_t array, std::uint64_t row, std::span<std::byte> out) const;
+  struct Box {
+    Extents begin;
+    Extents size;
+  };
+  template <typename Take>
+  static Status for_chunks_of(const Array& array, const Box& box, const Take& take);
+  Result<ChunkCache::Chunk> chunk(const ShardFile& file, std::size_t array, std::uint64_t number) const;
+  Result<Buffer> load(const ShardFile& file, const Array& array, std::uint64_t number) const;
+  Status read_pages(const ShardFile& file, std::size_t array, std::uint64_t at,
+                    std::span<std::byte> out) const;
+  Status read_elements(const ShardFile& file, std::size_t array, std::uint64_t at,
+                       std::span<std::byte> out) const;
+  Status read_rows(const ShardFile& file, std::size_t array, std::uint64_t at,
+                   std::span<std::byte> out) const;
+  Status read_row(const ShardFile& file, std::size_t array, std::uint64_t row,
+                  std::span<std::byte> out) const;
+  Status read_box(const ShardFile& file, std::size_t array, const Box& box, std::span<std::byte> out) const;
 
   const ChunkMap& map_;
   const std::shared_ptr<ChunkCache> cache_;  // shared with the readers of other shards

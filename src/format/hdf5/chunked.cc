@@ -58,4 +58,21 @@ Result<ChunkedArray> Hdf5Dataset::chunked() const {
   return array;
 }
 
+Result<std::vector<Hdf5Dataset::VirtualPiece>> Hdf5Dataset::virtual_pieces() const {
+  std::vector<VirtualPiece> pieces;
+  if (parts_->about.layout != hdf5::Description::Layout::parts) return pieces;
+  std::uint64_t next = 0;
+  for (std::size_t i = 0; i < parts_->sources.size(); ++i) {
+    const Parts::Source& source = parts_->sources[i];
+    if (source.rows == 0) continue;
+    if (source.first_row != next) break;
+    next += source.rows;
+    OK_OR_RETURN(array, source.dataset->chunked());
+    pieces.push_back(
+        {parts_->about.parts[i].file, source.first_row, source.rows, source.source_row, std::move(array)});
+  }
+  if (next != rows()) return invalid("{}: is virtual, and row {} lies in no file", parts_->subject, next);
+  return pieces;
+}
+
 }  // namespace stoker::formats

@@ -99,6 +99,11 @@ Status Hdf5Dataset::Parts::add_sources(const Path& folder, const Hdf5Options& op
           subject, printable(part.file));
     }
     const Path file_of_part = is_same ? Path(about.file) : named.is_absolute() ? named : folder / named;
+    if (!path_exists(file_of_part)) {
+      return unavailable("{}: is virtual: its rows lie in '{}', which is not there", subject,
+                         printable(part.file))
+          .cure("put {} beside {}", printable(part.file), about.file);
+    }
     OK_OR_RETURN(opened, open_all(file_of_part, {part.dataset}, options, nesting + 1));
     Source source{part.first_row, part.source_row, part.rows, std::move(opened[0])};
     const Hdf5Dataset& dataset = *source.dataset;

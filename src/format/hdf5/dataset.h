@@ -70,6 +70,17 @@ class Hdf5Dataset {
   /// Invalid, saying why, for a virtual one, one in the header and one that was never written.
   Result<ChunkedArray> chunked() const;
 
+  /// Rows of a virtual dataset that are rows of another one.
+  struct VirtualPiece {
+    std::string file;  ///< as it is stored; "." for the same file
+    std::uint64_t first_row = 0;
+    std::uint64_t rows = 0;
+    std::uint64_t source_row = 0;
+    ChunkedArray array;  ///< the other, places as in its file
+  };
+  /// All its rows, in order. Empty for one that is not virtual; Invalid where some rows lie nowhere.
+  Result<std::vector<VirtualPiece>> virtual_pieces() const;
+
   /// `count` rows from `first` on, C order, this machine's byte order. Invalid beyond the end; what was never
   /// written reads as the fill value. REQUIRES: `out` is count x row_bytes().
   Status read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;

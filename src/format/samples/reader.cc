@@ -154,6 +154,8 @@ Result<std::uint64_t> SampleArrays::run() const { return store_->run(std::string
 
 Result<ChunkedArray> SampleArrays::chunked() const { return store_->chunked(std::string(kSampleBytes)); }
 
+Result<std::vector<ShardPart>> SampleArrays::parts() const { return store_->parts(); }
+
 Status SampleArrays::read(std::uint64_t begin, std::span<std::byte> out) const {
   return store_->read_rows(std::string(kSampleBytes), begin, out.size(), out);
 }

@@ -17,6 +17,14 @@
 
 namespace stoker::formats {
 
+/// Rows of an array, and which rows of what in chunks they are.
+struct RowPiece {
+  std::uint64_t first_row = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t source_row = 0;
+  ChunkedArray array;
+};
+
 class SampleArrays {
  public:
   /// In the array `bytes`.
@@ -51,6 +59,8 @@ class SampleArrays {
   Result<std::uint64_t> run() const;
   /// Where its chunks lie, if it does not. Invalid, saying why, where they are in no one file.
   Result<ChunkedArray> chunked() const;
+  /// The files of a store that is a folder, among which chunks lie; empty for one file.
+  Result<std::vector<ShardPart>> parts() const;
   /// These of `bytes`, wherever they lie, unpacked. REQUIRES: begin + out.size() <= bytes().
   Status read(std::uint64_t begin, std::span<std::byte> out) const;
 

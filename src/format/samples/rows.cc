@@ -37,9 +37,11 @@ Status RowArrays::take(const std::string& subject) {
     return invalid("{}: has {} arrays (at most {} are read)", subject, store_->names().size(), kMostArrays);
   }
   long double most = 0;
+  Status why;  // the first array that is not read
   for (const std::string& name : store_->names()) {
     const Status status = store_->open_arrays({name});
     if (!status.ok() && status.code() != Code::invalid) return status;
+    if (!status.ok() && why.ok()) why = status;
     const std::optional<Array> array = status.ok() ? array_of(*store_, name) : std::nullopt;
     if (!array) {
       others_.push_back(name);
@@ -51,6 +53,7 @@ Status RowArrays::take(const std::string& subject) {
     if (bytes > most) rows_ = rows;
     most = std::max(most, bytes);
   }
+  if (arrays_.empty() && !why.ok()) return why;
   if (arrays_.empty()) return invalid("{}: has no array with rows of numbers", subject);
   if (rows_ > kMostRows) return invalid("{}: has {} rows (at most {} are read)", subject, rows_, kMostRows);
   std::erase_if(arrays_, [&](const Array& array) {
@@ -69,6 +72,12 @@ Result<RowArrays> RowArrays::open(const Path& file, ArrayFormat format) {
 }
 
 Result<ChunkedArray> RowArrays::chunked(const Array& array) const { return store_->chunked(array.name); }
+
+Result<std::vector<RowPiece>> RowArrays::pieces(const Array& array) const {
+  return store_->pieces(array.name);
+}
+
+Result<std::vector<ShardPart>> RowArrays::parts() const { return store_->parts(); }
 
 Status RowArrays::read(const Array& array, std::uint64_t first, std::uint64_t count,
                        std::span<std::byte> out) const {

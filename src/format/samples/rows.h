@@ -38,6 +38,10 @@ class RowArrays {
   /// The others: of another number of rows, or of what is no number.
   const std::vector<std::string>& others() const { return others_; }
 
+  /// The same of one that may be virtual: its rows in order.
+  Result<std::vector<RowPiece>> pieces(const Array& array) const;
+  /// As SampleArrays::parts(), of all for which places were asked.
+  Result<std::vector<ShardPart>> parts() const;
   /// Where its chunks lie. Invalid, saying why, where they are in no one file.
   Result<ChunkedArray> chunked(const Array& array) const;
   /// Rows of `array`, C order, little-endian. REQUIRES: first + count <= rows(), and `out` has room for them.

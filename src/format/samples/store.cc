@@ -21,7 +21,7 @@ class Hdf5Store final : public SampleArrays::Store {
   }
 
   Status open_arrays(const std::vector<std::string>& names) override {
-    OK_OR_RETURN(opened, Hdf5Dataset::open(file_, names));
+    OK_OR_RETURN(opened, Hdf5Dataset::open(file_, names, {.others = OtherFiles::beside}));
     for (std::size_t i = 0; i < names.size(); ++i) arrays_[names[i]] = std::move(opened[i]);
     return {};
   }
@@ -34,8 +34,44 @@ class Hdf5Store final : public SampleArrays::Store {
   Result<std::uint64_t> run(const std::string& name) const override { return arrays_.at(name)->run(); }
   Result<ChunkedArray> chunked(const std::string& name) const override { return arrays_.at(name)->chunked(); }
 
+  Result<std::vector<RowPiece>> pieces(const std::string& name) override {
+    OK_OR_RETURN(found, arrays_.at(name)->virtual_pieces());
+    if (found.empty()) return Store::pieces(name);
+    std::vector<RowPiece> pieces;
+    for (Hdf5Dataset::VirtualPiece& piece : found) {
+      OK_OR_RETURN(base, base_of(piece.file));
+      for (StoredChunk& place : piece.array.places) {
+        if (!place.is_missing()) place.offset += base;
+      }
+      pieces.push_back({piece.first_row, piece.rows, piece.source_row, std::move(piece.array)});
+    }
+    return pieces;
+  }
+
+  Result<std::vector<ShardPart>> parts() const override { return parts_; }
+
  private:
+  // Where a file that parts of virtual datasets lie in begins among all of them; this file is the first.
+  Result<std::uint64_t> base_of(const std::string& file) {
+    if (file == ".") return std::uint64_t{0};
+    if (parts_.empty()) RETURN_IF_ERROR(add_part(file_.filename().string()));
+    std::uint64_t base = 0;
+    for (const ShardPart& part : parts_) {
+      if (part.file == file) return base;
+      base += part.bytes;
+    }
+    RETURN_IF_ERROR(add_part(file));
+    return base;
+  }
+  Status add_part(const std::string& file) {
+    OK_OR_RETURN(opened, File::open_read(file_.parent_path() / file));
+    OK_OR_RETURN(size, opened.size());
+    parts_.push_back({file, size});
+    return {};
+  }
+
   Path file_;
+  std::vector<ShardPart> parts_;
   std::map<std::string, std::unique_ptr<Hdf5Dataset>> arrays_;
 };
 
@@ -73,6 +109,7 @@ class ZarrStore final : public SampleArrays::Store {
     return piece.begin;
   }
   Result<ChunkedArray> chunked(const std::string& name) const override { return arrays_.at(name)->chunked(); }
+  Result<std::vector<ShardPart>> parts() const override { return files_->parts(); }
 
  private:
   std::shared_ptr<const ZarrFiles> files_;  // shared with the arrays

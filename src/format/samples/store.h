@@ -37,6 +37,15 @@ class SampleArrays::Store {
   virtual Result<std::uint64_t> run(const std::string& name) const = 0;
   /// Where in the file its chunks lie. Invalid, saying why, where they do not lie there.
   virtual Result<ChunkedArray> chunked(const std::string& name) const = 0;
+  /// The same of one that may be virtual: piece by piece.
+  virtual Result<std::vector<RowPiece>> pieces(const std::string& name) {
+    OK_OR_RETURN(array, chunked(name));
+    std::vector<RowPiece> pieces;
+    pieces.push_back({0, shape(name)[0], 0, std::move(array)});
+    return pieces;
+  }
+  /// The files among which these places are, one behind another; empty for the one file.
+  virtual Result<std::vector<ShardPart>> parts() const = 0;
 
  protected:
   std::vector<std::string> names_;

@@ -79,13 +79,11 @@ Result<ChunkedArray> ZarrArray::chunked() const {
   array.places.resize(chunks);
   if (chunks == 0) return array;
   const Extents objects = grid(metadata_.shape, metadata_.chunks);
-  const File* only = nullptr;
   Extents at(objects.size());
   do {
     OK_OR_RETURN(piece, files_->open_file(object_key(at)));
     if (!piece) continue;
-    if (only && piece->file.get() != only) return invalid("{}: lies in many files", subject);
-    only = piece->file.get();
+    piece->begin += files_->base(object_key(at));  // from here on among all files of the store
     if (metadata_.sharding) {
       RETURN_IF_ERROR(place_shard(at, *piece, array));
     } else {

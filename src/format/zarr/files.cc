@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "base/thread.h"
 #include "format/zip.h"
 
 namespace stoker::formats {
@@ -27,11 +28,46 @@ class FolderFiles final : public ZarrFiles {
 
   bool has(const std::string& key) const override { return path_exists(name(key)); }
 
+  std::uint64_t base(const std::string& key) const override {
+    MutexLock lock(mutex_);
+    list();
+    const auto found = bases_.find(key);
+    return found == bases_.end() ? kNowhere : found->second;
+  }
+
+  Result<std::vector<ShardPart>> parts() const override {
+    MutexLock lock(mutex_);
+    list();
+    return parts_;
+  }
+
   Result<std::vector<std::string>> folders(const std::string& folder) const override {
     OK_OR_RETURN(names, list_directory(name(folder)));
     std::erase_if(names, [&](const std::string& entry) { return !folder_exists(name(folder) / entry); });
     return std::move(names);
   }
+
+ private:
+  // A file that came later: beyond the end of all.
+  static constexpr std::uint64_t kNowhere = std::uint64_t{1} << 62;
+
+  // Once: the files as they were then.
+  void list() const REQUIRES_LOCK(mutex_) {
+    if (is_listed_) return;
+    is_listed_ = true;
+    parts_ = list_parts(store());
+    if (!parts_.ok()) return;
+    std::uint64_t base = 0;
+    for (const ShardPart& part : *parts_) {
+      bases_[part.file] = base;
+      base += part.bytes;
+    }
+  }
+
+  mutable Mutex mutex_;
+  mutable bool is_listed_ GUARDED_BY(mutex_) = false;
+  mutable Result<std::vector<ShardPart>> parts_ GUARDED_BY(mutex_) = std::vector<ShardPart>();
+  mutable std::map<std::string, std::uint64_t> bases_ GUARDED_BY(mutex_);
 };
 
 class ZippedFiles final : public ZarrFiles {
@@ -56,6 +92,8 @@ class ZippedFiles final : public ZarrFiles {
   }
 
   bool has(const std::string& key) const override { return members_.contains(key); }
+  std::uint64_t base(const std::string& /*key*/) const override { return 0; }
+  Result<std::vector<ShardPart>> parts() const override { return std::vector<ShardPart>(); }
 
   Result<std::vector<std::string>> folders(const std::string& folder) const override {
     const std::string prefix = folder.empty() ? "" : folder + "/";

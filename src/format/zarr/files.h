@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "format/chunked/shard_file.h"
 
 namespace stoker::formats {
 
@@ -36,6 +37,11 @@ class ZarrFiles {
   /// Nothing if there is none. Invalid for a member that the archive compresses.
   virtual Result<std::optional<Piece>> open_file(const std::string& key) const = 0;
   virtual bool has(const std::string& key) const = 0;
+  /// Where a file lies among all files of the store, one behind another as ShardFile reads them; of an
+  /// archive, whose pieces lie in its one file, 0. REQUIRES: open_file() gives it.
+  virtual std::uint64_t base(const std::string& key) const = 0;
+  /// What ShardFile reads, empty for an archive.
+  virtual Result<std::vector<ShardPart>> parts() const = 0;
   /// The names of the folders in a folder, sorted.
   virtual Result<std::vector<std::string>> folders(const std::string& folder) const = 0;
 

@@ -97,27 +97,30 @@ Result<ShardScan> scan_arrays(const Path& path, const std::string& stem) {
 
 Result<ShardScan> scan_chunks(const Path& path, const std::string& stem) {
   const std::string subject = printable(path.string());
-  OK_OR_RETURN(file, File::open_read(path));
-  OK_OR_RETURN(size, file.size());
   Result<SampleArrays> opened = open_arrays(path);
   if (!opened.ok() && opened.status().code() != Code::not_found) return opened.status();
   Result<ShardScan> scan = ShardScan();
-  std::vector<formats::ChunkedArray> arrays;
+  RowChunks chunks;
   if (!opened.ok()) {
-    scan = scan_rows(path, stem, arrays);
+    scan = scan_rows(path, stem, chunks);
   } else {
     Result<formats::ChunkedArray> bytes = opened->chunked();
     if (!bytes.ok())
       return bytes.status().code() == Code::invalid ? not_by_itself(path, bytes.status()) : bytes.status();
-    arrays.push_back(std::move(*bytes));
+    chunks.arrays.push_back(std::move(*bytes));
+    OK_OR_RETURN(parts, opened->parts());
+    chunks.parts = std::move(parts);
     const formats::ReadAt read = [&](std::uint64_t offset, std::span<std::byte> out) {
       return opened->read(offset, out);
     };
     scan = samples_of(*opened, 0, read, subject, stem);
   }
   if (!scan.ok()) return scan.status();
-  OK_OR_RETURN(chunks, formats::ChunkMap::create(std::move(arrays), size, subject));
-  scan->chunks = std::make_shared<const formats::ChunkMap>(std::move(chunks));
+  OK_OR_RETURN(shard, formats::ShardFile::open(path, chunks.parts));
+  OK_OR_RETURN(size, shard.size());
+  OK_OR_RETURN(map,
+               formats::ChunkMap::create(std::move(chunks.arrays), size, subject, std::move(chunks.parts)));
+  scan->chunks = std::make_shared<const formats::ChunkMap>(std::move(map));
   scan->bytes = size;
   scan->end = size;
   return scan;

@@ -16,7 +16,7 @@ namespace stoker::data {
 Result<ShardScan> scan_arrays(const Path& file, const std::string& stem);
 
 /// The same of one whose bytes are packed, or whose arrays have a row for each sample: its places are those
-/// among the unpacked bytes of its chunks. Invalid for one that lies in several files.
+/// among the unpacked bytes of its chunks. A Zarr store in a folder is such, too.
 Result<ShardScan> scan_chunks(const Path& file, const std::string& stem);
 
 /// The same of any that can be read: its bytes are unpacked into a file in `scratch` without a name.

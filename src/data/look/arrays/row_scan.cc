@@ -162,8 +162,7 @@ class Unpacking {
 
 }  // namespace
 
-Result<ShardScan> scan_rows(const Path& path, const std::string& stem,
-                            std::vector<formats::ChunkedArray>& chunked) {
+Result<ShardScan> scan_rows(const Path& path, const std::string& stem, RowChunks& chunks) {
   const bool is_hdf5 = kind_of_shard(path.filename().string()) == ContainerKind::hdf5;
   OK_OR_RETURN(arrays,
                RowArrays::open(path, is_hdf5 ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr));
@@ -171,15 +170,19 @@ Result<ShardScan> scan_rows(const Path& path, const std::string& stem,
   ShardScan scan = begin_scan(arrays, stem);
   std::uint64_t begin = 0;
   for (const Kind& kind : kinds_of(arrays, label)) {
-    OK_OR_RETURN(array, arrays.chunked(*kind.array));
-    array.head = kind.header;
-    chunked.push_back(std::move(array));
-    for (ShardSample& sample : scan.samples) {
-      add_member(sample, kind, begin);
-      begin += kind.bytes();
+    OK_OR_RETURN(pieces, arrays.pieces(*kind.array));
+    for (formats::RowPiece& piece : pieces) {
+      const std::uint64_t first = begin + piece.source_row * kind.bytes();
+      for (std::uint64_t i = 0; i < piece.rows; ++i)
+        add_member(scan.samples[piece.first_row + i], kind, first + i * kind.bytes());
+      begin += piece.array.shape[0] * kind.bytes();
+      piece.array.head = kind.header;
+      chunks.arrays.push_back(std::move(piece.array));
     }
   }
-  if (chunked.empty()) return invalid("{}: has labels and nothing else", printable(path.string()));
+  OK_OR_RETURN(parts, arrays.parts());
+  chunks.parts = std::move(parts);
+  if (chunks.arrays.empty()) return invalid("{}: has labels and nothing else", printable(path.string()));
   RETURN_IF_ERROR(add_labels(arrays, label, 0, arrays.rows(), scan));
   return scan;
 }

@@ -12,10 +12,13 @@
 
 namespace stoker::data {
 
-/// Each row of each array as a .npy file among the unpacked bytes of `arrays`, which it adds. Keys and labels
-/// are those of unpack_rows(). Invalid for arrays that lie in several files.
-Result<ShardScan> scan_rows(const Path& file, const std::string& stem,
-                            std::vector<formats::ChunkedArray>& arrays);
+/// Each row of each array as a .npy file among the unpacked bytes of `arrays`, which it adds; `parts` are the
+/// files among which these lie, where the store is a folder. Keys and labels are those of unpack_rows().
+struct RowChunks {
+  std::vector<formats::ChunkedArray> arrays;
+  std::vector<formats::ShardPart> parts;
+};
+Result<ShardScan> scan_rows(const Path& file, const std::string& stem, RowChunks& chunks);
 
 /// Writes each row of each array as a .npy file into a file in `scratch` without a name, and gives their
 /// places. The one list of whole numbers whose name ends in `label` or `labels`, or is `y` or `targets`, is

@@ -383,6 +383,12 @@ Result<Source> list_from_shards(const SourceOptions& options, std::shared_ptr<Pa
     const auto& sections = opened.index.sections();
     const bool is_packed =
         std::any_of(sections.begin(), sections.end(), [](const auto& s) { return s.chunks() != nullptr; });
+    for (const auto& section : sections) {
+      if (!section.chunks() || !section.chunks()->has_windows()) continue;
+      return invalid("{}: its samples are windows over arrays: they are read where they lie, and not packed",
+                     printable(options.where))
+          .cure("the shards without {} and {}, for their rows", formats::kManifestFile, formats::kIndexFile);
+    }
     // What is packed is unpacked once, as if it had no index.
     if (!is_packed) return take_dataset(options.where, opened, std::move(pace), progress);
   }

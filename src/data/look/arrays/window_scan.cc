@@ -1,0 +1,278 @@
+#include "data/look/arrays/window_scan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/encode.h"
+#include "data/components/npy.h"
+#include "format/samples/rows.h"
+
+namespace stoker::data {
+
+namespace {
+
+using formats::ChunkedArray;
+using formats::Extents;
+using formats::RowArrays;
+using formats::Windows;
+using Variables = std::vector<const RowArrays::Array*>;
+
+constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 27;
+
+Extents shape_of(const RowArrays& arrays, const RowArrays::Array& array) {
+  Extents shape{arrays.rows()};
+  for (const std::int64_t size : array.row) shape.push_back(static_cast<std::uint64_t>(size));
+  return shape;
+}
+
+std::string to_text(const Extents& shape) {
+  std::vector<std::string> sizes;
+  for (const std::uint64_t size : shape) sizes.push_back(std::to_string(size));
+  return join(sizes, " x ");
+}
+
+// Windows of a file: which arrays, which places.
+class Scan {
+ public:
+  Scan(const RowArrays& arrays, const WindowOptions& options, std::string subject)
+      : arrays_(arrays), options_(options), subject_(std::move(subject)) {}
+
+  Status choose();
+  Result<ShardScan> samples(const std::string& stem, std::uint64_t file_bytes,
+                            std::vector<formats::ShardPart> parts);
+
+ private:
+  // A file that each sample has.
+  struct Kind {
+    std::string extension;
+    Variables variables;
+    Windows windows;  // but for its parts
+  };
+  Result<const RowArrays::Array*> find(const std::string& name) const;
+  Status choose_variables();
+  Status choose_places();
+  std::vector<Kind> kinds() const;
+  void add_kinds(std::string_view prefix, const Variables& variables, const Windows& windows,
+                 std::vector<Kind>& kinds) const;
+  Result<std::vector<ChunkedArray>> add_arrays(const std::vector<Kind>& kinds);
+  std::string key_of(const std::string& stem, std::uint64_t row) const;
+
+  const RowArrays& arrays_;
+  const WindowOptions& options_;
+  const std::string subject_;
+  Extents shape_;
+  Variables variables_;
+  Variables targets_;
+  Windows places_;  // with one part that begins at 0
+  Windows target_;  // the same places, behind them
+};
+
+Result<const RowArrays::Array*> Scan::find(const std::string& name) const {
+  std::vector<std::string_view> known;
+  for (const RowArrays::Array& array : arrays_.arrays()) {
+    if (array.name == name) return &array;
+    known.push_back(array.name);
+  }
+  return invalid("{}: has no array '{}' of numbers with {} rows{}", subject_, printable(name), arrays_.rows(),
+                 suggestion(name, known));
+}
+
+Status Scan::choose_variables() {
+  const auto take = [&](const std::vector<std::string>& names, Variables& into) -> Status {
+    for (const std::string& name : names) {
+      OK_OR_RETURN(array, find(name));
+      into.push_back(array);
+      if (shape_.empty()) shape_ = shape_of(arrays_, *array);
+      if (shape_of(arrays_, *array) == shape_) continue;
+      return invalid("{}: '{}' is {}, '{}' is {}: windows are over arrays of one shape", subject_,
+                     into[0]->name, to_text(shape_), name, to_text(shape_of(arrays_, *array)));
+    }
+    return {};
+  };
+  if (options_.variables.empty()) {
+    const auto most = std::max_element(
+        arrays_.arrays().begin(), arrays_.arrays().end(),
+        [](const RowArrays::Array& a, const RowArrays::Array& b) { return a.row_bytes < b.row_bytes; });
+    shape_ = shape_of(arrays_, *most);
+    for (const RowArrays::Array& array : arrays_.arrays()) {
+      if (shape_of(arrays_, array) == shape_) variables_.push_back(&array);
+    }
+  }
+  RETURN_IF_ERROR(take(options_.variables, variables_));
+  RETURN_IF_ERROR(take(options_.targets, targets_));
+  if (targets_.empty()) targets_ = variables_;
+  if (options_.layout == WindowOptions::Variables::apart) return {};
+  for (const Variables* list : {&variables_, &targets_}) {
+    for (const RowArrays::Array* array : *list) {
+      if (array->type == list->front()->type) continue;
+      return invalid("{}: '{}' and '{}' have numbers of different types (--stack)", subject_,
+                     list->front()->name, array->name);
+    }
+  }
+  return {};
+}
+
+Status Scan::choose_places() {
+  places_.size = shape_;
+  places_.step.assign(shape_.size(), 1);
+  std::vector<bool> is_cut(shape_.size());
+  for (const WindowAxis& cut : options_.axes) {
+    if (cut.axis >= shape_.size()) {
+      return invalid("{}: has no axis {}: its arrays are {} (--window)", subject_, cut.axis, to_text(shape_));
+    }
+    if (is_cut[cut.axis]) return invalid("data index: --window: axis {} is there twice", cut.axis);
+    is_cut[cut.axis] = true;
+    places_.size[cut.axis] = cut.size;
+    places_.step[cut.axis] = cut.step;
+  }
+  const std::size_t along = options_.axes.front().axis;
+  // What lies behind the window and must be there, too.
+  const std::uint64_t behind = options_.lead > 0 ? options_.lead - 1 + options_.lead_size : 0;
+  for (std::size_t d = 0; d < shape_.size(); ++d) {
+    const std::uint64_t more = d == along ? behind : 0;
+    if (places_.size[d] > shape_[d] || more > shape_[d] - places_.size[d]) {
+      return invalid("{}: a window of {}{} does not fit axis {} of {} (--window)", subject_, places_.size[d],
+                     more > 0 ? format(" and {} behind it", more) : "", d, to_text(shape_));
+    }
+    places_.counts.push_back((shape_[d] - places_.size[d] - more) / places_.step[d] + 1);
+  }
+  if (const auto samples = formats::product(places_.counts); !samples || *samples > kMostSamples)
+    return invalid("{}: {} places of the window are too many (at most {})", subject_, to_text(places_.counts),
+                   kMostSamples);
+  places_.parts = {{0, Extents(shape_.size())}};
+  target_ = places_;
+  target_.size[along] = options_.lead_size;
+  target_.parts[0].begin[along] = places_.size[along] - 1 + options_.lead;
+  return {};
+}
+
+Status Scan::choose() {
+  RETURN_IF_ERROR(choose_variables());
+  return choose_places();
+}
+
+void Scan::add_kinds(std::string_view prefix, const Variables& variables, const Windows& windows,
+                     std::vector<Kind>& kinds) const {
+  if (variables.size() == 1 || options_.layout == WindowOptions::Variables::stacked) {
+    kinds.push_back({std::string(prefix) + "npy", variables, windows});
+    return;
+  }
+  for (const RowArrays::Array* variable : variables) {
+    std::string name = to_lower(variable->name);
+    std::replace(name.begin(), name.end(), '/', '.');
+    kinds.push_back({std::string(prefix) + name + ".npy", {variable}, windows});
+  }
+}
+
+std::vector<Scan::Kind> Scan::kinds() const {
+  std::vector<Kind> kinds;
+  add_kinds("", variables_, places_, kinds);
+  if (options_.lead > 0) add_kinds("target.", targets_, target_, kinds);
+  return kinds;
+}
+
+// The arrays with their chunks, each once, then those of windows over them, in the order of `kinds`.
+Result<std::vector<ChunkedArray>> Scan::add_arrays(const std::vector<Kind>& kinds) {
+  std::vector<ChunkedArray> all;
+  std::map<const RowArrays::Array*, std::uint32_t> numbers;
+  for (const Kind& kind : kinds) {
+    for (const RowArrays::Array* variable : kind.variables) {
+      if (numbers.contains(variable)) continue;
+      numbers[variable] = static_cast<std::uint32_t>(all.size());
+      OK_OR_RETURN(array, arrays_.chunked(*variable));
+      all.push_back(std::move(array));
+    }
+  }
+  for (const Kind& kind : kinds) {
+    ChunkedArray array;
+    array.name = format("windows of '{}'", kind.variables[0]->name);
+    array.windows = kind.windows;
+    array.windows->parts.clear();
+    Shape shape;
+    if (kind.variables.size() > 1) shape.push_back(static_cast<std::int64_t>(kind.variables.size()));
+    for (const std::uint64_t size : kind.windows.size) shape.push_back(static_cast<std::int64_t>(size));
+    array.head = npy_header(kind.variables[0]->type, shape);
+    for (const RowArrays::Array* variable : kind.variables)
+      array.windows->parts.push_back({numbers[variable], kind.windows.parts[0].begin});
+    all.push_back(std::move(array));
+  }
+  return all;
+}
+
+// Where the window begins, along each axis that it cuts.
+std::string Scan::key_of(const std::string& stem, std::uint64_t row) const {
+  const Extents begin = places_.begin_of(places_.parts[0], row);
+  std::string key = stem;
+  for (std::size_t i = 0; i < options_.axes.size(); ++i)
+    key += format("{}{:08}", i == 0 ? '/' : '-', begin[options_.axes[i].axis]);
+  return key;
+}
+
+Result<ShardScan> Scan::samples(const std::string& stem, std::uint64_t file_bytes,
+                                std::vector<formats::ShardPart> parts) {
+  const std::vector<Kind> kinds = this->kinds();
+  OK_OR_RETURN(arrays, add_arrays(kinds));
+  OK_OR_RETURN(chunks, formats::ChunkMap::create(std::move(arrays), file_bytes, subject_, std::move(parts)));
+  const std::span<const formats::ChunkMap::Array> of_kinds(
+      chunks.arrays().data() + (chunks.arrays().size() - kinds.size()), kinds.size());
+  std::vector<std::uint64_t> rows(places_.rows());
+  std::iota(rows.begin(), rows.end(), 0u);
+  std::vector<std::uint64_t> blocks;
+  for (const std::uint64_t row : rows)
+    blocks.push_back(chunks.block(of_kinds[0].begin + row * of_kinds[0].unit()));
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](std::uint64_t a, std::uint64_t b) { return blocks[a] < blocks[b]; });
+  ShardScan scan;
+  scan.samples.reserve(rows.size());
+  for (const std::uint64_t row : rows) {
+    ShardSample& sample = scan.samples.emplace_back();
+    sample.key = key_of(stem, row);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const std::uint64_t place = of_kinds[i].begin + row * of_kinds[i].unit();
+      sample.members.push_back({.name = format("{}.{}", sample.key, kinds[i].extension),
+                                .extension = kinds[i].extension,
+                                .header_offset = place,
+                                .data_offset = place,
+                                .bytes = of_kinds[i].unit()});
+    }
+  }
+  scan.chunks = std::make_shared<const formats::ChunkMap>(std::move(chunks));
+  scan.bytes = file_bytes;
+  scan.end = file_bytes;
+  return scan;
+}
+
+}  // namespace
+
+Result<WindowAxis> parse_window_axis(std::string_view text) {
+  const std::vector<std::string_view> words = split(text, ':');
+  std::vector<std::uint64_t> numbers;
+  for (const std::string_view word : words) {
+    std::int64_t number = 0;
+    if (!parse_number(word, &number) || number < 0) break;
+    numbers.push_back(static_cast<std::uint64_t>(number));
+  }
+  const bool holds = numbers.size() == words.size() && (words.size() == 2 || words.size() == 3) &&
+                     std::find(numbers.begin() + 1, numbers.end(), 0u) == numbers.end();
+  if (!holds)
+    return invalid("data index: --window: '{}' is no AXIS:SIZE[:STEP], such as 0:24:6", printable(text));
+  return WindowAxis{numbers[0], numbers[1], numbers.size() == 3 ? numbers[2] : numbers[1]};
+}
+
+Result<ShardScan> scan_windows(const Path& path, const std::string& stem, const WindowOptions& options) {
+  const std::string name = path.filename().string();
+  const std::string subject = printable(path.string());
+  if (!is_hdf5(name) && !is_zarr(name))
+    return invalid("{}: windows are over arrays of HDF5 and Zarr (--window)", subject);
+  const auto format = is_hdf5(name) ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr;
+  OK_OR_RETURN(arrays, RowArrays::open(path, format));
+  Scan scan(arrays, options, subject);
+  RETURN_IF_ERROR(scan.choose());
+  OK_OR_RETURN(parts, arrays.parts());
+  OK_OR_RETURN(shard, formats::ShardFile::open(path, parts));
+  OK_OR_RETURN(size, shard.size());
+  return scan.samples(stem, size, std::move(parts));
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,192 @@
+"""Windows over grids in HDF5 and Zarr, read where they lie, against NumPy's slices of the same arrays."""
+
+import io
+import itertools
+import json
+from pathlib import Path
+
+import h5py
+import numpy
+import pytest
+import zarr
+
+RANDOM = numpy.random.default_rng(8)
+SHAPE = (50, 12, 20)
+T2M = RANDOM.normal(size=SHAPE).astype("f4")
+U10 = RANDOM.normal(size=SHAPE).astype("f4")
+MASK = RANDOM.integers(0, 2, SHAPE).astype("u1")
+
+
+def write_hdf5(folder: Path) -> None:
+    folder.mkdir()
+    with h5py.File(folder / "train.h5", "w") as file:
+        file.create_dataset("t2m", data=T2M.astype(">f4"), chunks=(16, 12, 8), compression="gzip", shuffle=True)
+        file.create_dataset("u10", data=U10, chunks=(9, 5, 20), compression="lzf")
+        file["mask"] = MASK
+        file["hours"] = numpy.arange(SHAPE[0])
+
+
+def write_zarr(folder: Path, version: int, store: str, **options) -> None:
+    folder.mkdir()
+    kind = zarr.storage.ZipStore if store == "zip" else zarr.storage.LocalStore
+    file = folder / ("train.zarr.zip" if store == "zip" else "train.zarr")
+    opened = kind(file, mode="w") if store == "zip" else kind(file)
+    group = zarr.create_group(opened, zarr_format=version)
+    for name, values in (("t2m", T2M), ("u10", U10), ("mask", MASK)):
+        group.create_array(name, shape=SHAPE, dtype=values.dtype, chunks=(8, 6, 10), **options)[:] = values
+    opened.close()
+
+
+STORES = {
+    "hdf5": write_hdf5,
+    "zarr 2 folder": lambda folder: write_zarr(folder, 2, "folder"),
+    "zarr 3 folder": lambda folder: write_zarr(folder, 3, "folder"),
+    "zarr 3 shards in a folder": lambda folder: write_zarr(folder, 3, "folder", shards=(16, 12, 20)),
+    "zarr 3 zip": lambda folder: write_zarr(folder, 3, "zip"),
+}
+
+CODE = """
+import sys, json, stoker
+found = {}
+for batch in stoker.Loader("grid", batch_size=16, shuffle=%s, transform=None, component=%r, resident=0, window=3,
+                           tensors="dlpack", fields=["data", "offset", "key"]):
+    offsets = list(memoryview(batch["offset"]))
+    for i, key in enumerate(batch["key"]):
+        found[key] = bytes(memoryview(batch["data"])[offsets[i]:offsets[i + 1]]).hex()
+print(json.dumps(found))
+"""
+
+
+def loaded(python, component: str, shuffle: str = "True") -> dict[tuple[int, ...], numpy.ndarray]:
+    """Each sample's array, by where its window begins."""
+    found = {}
+    for key, content in json.loads(python(CODE % (shuffle, component))).items():
+        begin = tuple(int(number) for number in key.split("/")[1].split("-"))
+        found[begin] = numpy.load(io.BytesIO(bytes.fromhex(content)))
+    return found
+
+
+def index(stoker, *options: str):
+    done = stoker("data", "index", "grid", *options, code=0)
+    stoker("data", "verify", "grid", "--full", code=0)
+    return done
+
+
+@pytest.mark.parametrize("how", STORES)
+def test_windows_over_time_and_place_are_numpys_slices(stoker, python, tmp_path, how):
+    STORES[how](tmp_path / "grid")
+    index(stoker, "--window", "0:10:3", "--window", "1:5:4", "--window", "2:8", "--lead", "2", "--lead-size", "3",
+          "--variable", "t2m", "--variable", "u10", "--variable", "mask", "--target", "u10")  # fmt: skip
+    places = list(itertools.product(range(0, 50 - 10 - 4 + 1, 3), range(0, 12 - 5 + 1, 4), range(0, 20 - 8 + 1, 8)))
+    for name, values in (("t2m", T2M), ("u10", U10), ("mask", MASK)):
+        for shuffle in ("True", "'by_chunk'"):
+            found = loaded(python, f"{name}.npy", shuffle)
+            assert sorted(found) == places
+            for t, y, x in places:
+                assert numpy.array_equal(found[t, y, x], values[t : t + 10, y : y + 5, x : x + 8])
+                assert found[t, y, x].dtype == values.dtype
+    target = loaded(python, "target.npy")
+    for t, y, x in places:
+        # Two behind the window's last one, which is t + 9.
+        assert numpy.array_equal(target[t, y, x], U10[t + 11 : t + 14, y : y + 5, x : x + 8])
+
+
+def test_windows_along_another_axis_take_the_others_whole(stoker, python, tmp_path):
+    write_hdf5(tmp_path / "grid")
+    index(stoker, "--window", "2:6:5", "--variable", "u10")
+    found = loaded(python, "npy")
+    assert sorted(found) == [(0,), (5,), (10,)]
+    for (x,), values in found.items():
+        assert numpy.array_equal(values, U10[:, :, x : x + 6])
+
+
+def test_stacked_variables_are_one_array(stoker, python, tmp_path):
+    write_hdf5(tmp_path / "grid")
+    index(stoker, "--window", "0:4", "--variable", "u10", "--variable", "t2m", "--stack", "--lead", "1")
+    found, target = loaded(python, "npy"), loaded(python, "target.npy")
+    assert len(found) == 12
+    for (t,), values in found.items():
+        assert numpy.array_equal(values, numpy.stack([U10[t : t + 4], T2M[t : t + 4]]))
+        assert numpy.array_equal(target[t,], numpy.stack([U10[t + 4 : t + 5], T2M[t + 4 : t + 5]]))
+
+
+def test_without_names_all_variables_of_the_grid_are_taken(stoker, tmp_path):
+    write_hdf5(tmp_path / "grid")
+    done = index(stoker, "--window", "0:25")
+    assert "2 samples" in done.out
+    manifest = json.loads((tmp_path / "grid/manifest.json").read_text())
+    assert [c["name"] for c in manifest["schema"]["components"]] == ["mask.npy", "t2m.npy", "u10.npy"]
+
+
+def test_an_epoch_by_chunk_reads_each_chunk_once(stoker, python, tmp_path):
+    """Windows share chunks with their neighbours, whatever the axes: those that begin in one chunk come together."""
+    write_zarr(tmp_path / "grid", 3, "folder")
+    index(stoker, "--window", "0:4:4", "--window", "1:3:3", "--window", "2:5:5", "--variable", "t2m")
+    code = """
+import stoker
+loader = stoker.Loader("grid", batch_size=8, shuffle="by_chunk", transform=None, component="npy", resident=0,
+                       chunk_cache=64 << 10, window=4, num_workers=1, prefetch_factor=1)
+for batch in loader: pass
+print(loader.stats()["chunks"])
+"""
+    chunks = 7 * 2 * 2
+    assert int(python(code)) <= chunks + 4  # the next epoch's first window may have begun
+
+
+def test_batches_are_arrays(stoker, python, tmp_path):
+    write_hdf5(tmp_path / "grid")
+    index(stoker, "--window", "0:10", "--variable", "t2m")
+    code = """
+import numpy, stoker
+for batch in stoker.Loader("grid", batch_size=5, shuffle=False, array=True, fields=["array"], tensors="dlpack"):
+    array = numpy.from_dlpack(batch["array"])
+    print(array.shape, float(array[1, 0, 0, 0]))
+"""
+    shape, value = python(code).rsplit(" ", 1)
+    assert shape == "(5, 10, 12, 20)" and float(value) == pytest.approx(float(T2M[10, 0, 0]))
+
+
+def test_a_lost_index_is_made_again_with_the_same_windows(stoker, tmp_path):
+    write_hdf5(tmp_path / "grid")
+    options = ["--window", "0:10", "--variable", "t2m"]
+    index(stoker, *options)
+    before = (tmp_path / "grid/index.bin").read_bytes()
+    (tmp_path / "grid/index.bin").unlink()
+    assert "or other windows (--window)" in stoker("data", "index", "grid", "--window", "0:5").err
+    stoker("data", "index", "grid", *options, code=0)
+    assert (tmp_path / "grid/index.bin").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--window", "0:51"], "a window of 51 does not fit axis 0 of 50 x 12 x 20 (--window)"),
+        (["--window", "0:50", "--lead", "1"], "a window of 50 and 1 behind it does not fit axis 0"),
+        (["--window", "3:1"], "has no axis 3: its arrays are 50 x 12 x 20 (--window)"),
+        (["--window", "0:2", "--window", "0:3"], "--window: axis 0 is there twice"),
+        (["--window", "0:0"], "'0:0' is no AXIS:SIZE[:STEP], such as 0:24:6"),
+        (["--window", "24"], "'24' is no AXIS:SIZE[:STEP], such as 0:24:6"),
+        (["--window", "0:2", "--variable", "t3m"], "has no array 't3m' of numbers with 50 rows; did you mean 't2m'?"),
+        (["--window", "0:2", "--variable", "t2m", "--variable", "hours"], "windows are over arrays of one shape"),
+        (["--window", "0:2", "--stack"], "have numbers of different types (--stack)"),
+        (["--lead", "2"], "--variable, --lead, --lead-size, --target and --stack are for --window"),
+        (["--window", "0:2", "--target", "u10"], "--lead-size and --target are for --lead"),
+        (["--window", "0:2", "--lead", "0"], "--lead and --lead-size: at least 1"),
+    ],
+)
+def test_windows_that_do_not_fit_are_refused(stoker, tmp_path, options, message):
+    write_hdf5(tmp_path / "grid")
+    done = stoker("data", "index", "grid", *options)
+    assert done.code == 2 and message in done.err, done.err
+
+
+def test_windows_are_of_arrays_and_are_not_packed(stoker, tmp_path):
+    (tmp_path / "tars").mkdir()
+    (tmp_path / "tars/train-0.tar").write_bytes(bytes(10240))
+    assert (
+        "windows are over arrays of HDF5 and Zarr (--window)" in stoker("data", "index", "tars", "--window", "0:2").err
+    )
+    write_hdf5(tmp_path / "grid")
+    index(stoker, "--window", "0:10", "--variable", "t2m")
+    done = stoker("data", "convert", "grid", "out", "--format", "tar")
+    assert done.code == 2 and "its samples are windows over arrays: they are read where they lie" in done.err
