@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 
@@ -156,6 +157,20 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
   return format(" (one of: {})", list);
 }
 
+namespace {
+
+// Letters of several bytes that a terminal obeys: U+0080 to U+009F, of which U+009B begins a sequence as ESC
+// [ does, and those that turn the direction of what follows around.
+bool steers_terminal(std::string_view letter) {
+  constexpr std::array<std::string_view, 12> kTurning = {"\u061C", "\u200E", "\u200F", "\u202A",
+                                                         "\u202B", "\u202C", "\u202D", "\u202E",
+                                                         "\u2066", "\u2067", "\u2068", "\u2069"};
+  const bool is_control = letter.size() == 2 && letter[0] == '\xC2' && letter[1] < '\xA0';
+  return is_control || std::find(kTurning.begin(), kTurning.end(), letter) != kTurning.end();
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -164,6 +179,10 @@ std::string printable(std::string_view text) {
     if (length == 0 || (length == 1 && (c < 0x20 || c == 0x7F))) {
       out += format("\\x{:02x}", static_cast<unsigned>(c));
       text.remove_prefix(1);
+    } else if (steers_terminal(text.substr(0, length))) {
+      for (std::size_t i = 0; i < length; ++i)
+        out += format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[i])));
+      text.remove_prefix(length);
     } else {
       out += text.substr(0, length);
       text.remove_prefix(length);

@@ -36,6 +36,9 @@ TEST(Text, suggests_the_nearest_word_or_lists_a_short_choice) {
 
 TEST(Text, printable_escapes_control_bytes_and_broken_utf8) {
   EXPECT_EQ(printable("a\x1b[31m\xff\xc3\xa9"), "a\\x1b[31m\\xff\xc3\xa9");
+  // The same sequence in one letter, and what turns the direction of writing around.
+  EXPECT_EQ(printable("a\u009b31m \u00a0\u202eb\u2066"),
+            "a\\xc2\\x9b31m \u00a0\\xe2\\x80\\xaeb\\xe2\\x81\\xa6");
 }
 
 TEST(Text, shell_quote_survives_quotes_and_newlines) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <sys/stat.h>
 #include <tuple>
 
@@ -78,6 +79,22 @@ std::string edited(std::string_view text, const std::vector<Edit>& sorted) {
   return out + std::string(text.substr(at));
 }
 
+std::string with_unix_lines(std::string_view text) {
+  std::string lines;
+  lines.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\r' || i + 1 >= text.size() || text[i + 1] != '\n') lines += text[i];
+  }
+  return lines;
+}
+
+// By its mark, or by every other byte of its first letters.
+bool is_utf_16(std::string_view text) {
+  using namespace std::string_view_literals;
+  return text.starts_with("\xFF\xFE"sv) || text.starts_with("\xFE\xFF"sv) || text.starts_with("#\0!\0"sv) ||
+         text.starts_with("\0#\0!"sv);
+}
+
 }  // namespace
 
 ScriptFinding& Report::add(bash::Span at, const Said& text) {
@@ -150,29 +167,33 @@ Result<std::string> load_script(const Path& path) {
   }
   OK_OR_RETURN(text, read_file(path, ByteCount{slurm::kLargestScript}));
   if (text.empty()) return invalid("{}: is empty", shown);
+  if (is_utf_16(text)) {
+    return invalid("{}: is in UTF-16, which neither Slurm nor the shell reads", shown)
+        .cure("iconv -f UTF-16 -t UTF-8 {0} > {0}.utf8 && mv {0}.utf8 {0}", shell_quote(path.string()));
+  }
   if (const std::size_t zero = text.find('\0'); zero != std::string::npos)
     return invalid("{}: a zero byte at byte {}, which Slurm refuses in a script", shown, zero);
   return std::move(text);
 }
 
 Lint lint_script(const std::string& name, std::string text, const ScriptPlace& place) {
+  // Old Macs': not one line feed.
+  const bool has_mac_lines = text.find('\n') == std::string::npos && text.find('\r') != std::string::npos;
+  if (has_mac_lines) std::replace(text.begin(), text.end(), '\r', '\n');
   const bool has_dos_lines = text.find("\r\n") != std::string::npos;
-  if (has_dos_lines) {
-    std::string unix_lines;
-    unix_lines.reserve(text.size());
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] != '\r' || i + 1 >= text.size() || text[i + 1] != '\n') unix_lines += text[i];
-    }
-    text = std::move(unix_lines);
-  }
+  if (has_dos_lines) text = with_unix_lines(text);
   const std::unique_ptr<Script> script = read_script(name, std::move(text));
   Lint lint;
-  if (has_dos_lines) {
+  if (has_dos_lines || has_mac_lines) {
     ScriptFinding finding;
     finding.rule = "dos-line-ends";
     finding.level = Level::job;
-    finding.text = place.words.say("the line ends are those of DOS, and sbatch refuses the script");
-    finding.fix = format("sed -i 's/\\r$//' {}", shell_quote(name));
+    finding.text =
+        has_dos_lines
+            ? place.words.say("the line ends are those of DOS, and sbatch refuses the script")
+            : place.words.say("the line ends are those of old Macs: for the shell all of it is one comment");
+    finding.fix =
+        format(has_dos_lines ? "sed -i 's/\\r$//' {}" : "sed -i 's/\\r/\\n/g' {}", shell_quote(name));
     lint.findings.push_back(std::move(finding));
   }
   for (std::span<const Rule> table : tables()) {

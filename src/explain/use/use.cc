@@ -279,8 +279,8 @@ std::vector<Finding> findings_of_steps(const std::string& file, const record::Me
          .level = Level::time,
          .what = words.say("{:.0f} % of a step waits for data", 100 * share),
          .evidence = {{file, "data_s of step_s"}},
-         .cure = words.say(
-             "stoker data bench DATASET; more loader workers, data: {{train: {{place: local}}}}")});
+         .cure =
+             words.say("stoker data bench DATASET; more loader workers, data: {{train: {{place: local}}}}")});
   }
   if (const double share = share_of("communication_s", steps); share >= kExchange) {
     found.push_back(
@@ -288,8 +288,9 @@ std::vector<Finding> findings_of_steps(const std::string& file, const record::Me
          .level = Level::time,
          .what = words.say("{:.0f} % of a step is communication between the ranks", 100 * share),
          .evidence = {{file, "communication_s of step_s"}},
-         .cure = words.say("stoker hello JOB measures the way between the nodes; a larger batch or fewer nodes where "
-                           "that way is as it should be")});
+         .cure = words.say(
+             "stoker hello JOB measures the way between the nodes; a larger batch or fewer nodes where "
+             "that way is as it should be")});
   }
   return found;
 }

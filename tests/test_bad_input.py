@@ -1,0 +1,170 @@
+"""What no one meant to be read: logs for `stoker explain` and scripts for `stoker check` that are no text, have no end, or
+are in no encoding that anybody expects."""
+
+import gzip
+import json
+import os
+import random
+import subprocess
+import time
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+FULL = b"OSError: [Errno 28] No space left on device: '/a'\n"
+SCRIPT = "#!/bin/bash\n#SBATCH --time=1:00:00\nsrun hostname\n"
+
+
+def noise(size: int) -> bytes:
+    return random.Random(7).randbytes(size)
+
+
+def diagnosis(stoker, name: str, **options) -> dict:
+    return json.loads(stoker("explain", name, "--json", timeout=60, **options).out)["diagnosis"]
+
+
+def control_letters(said: str) -> set[str]:
+    """Those that move a cursor, colour, or turn what follows around."""
+    turning = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    return {each for each in said if (unicodedata.category(each) == "Cc" or each in turning) and each != "\n"}
+
+
+LOGS = {
+    "binary before it": noise(300_000) + b"\n" + FULL,
+    "binary around it": noise(1000) + b"\n" + FULL + noise(1000),
+    "zero bytes": b"\0" * 100_000 + b"\n" + FULL,
+    "latin-1": b"d\xe9marrage \xe0 l'\xe9cole\n" + FULL,
+    "utf-8 with a mark": b"\xef\xbb\xbf" + FULL,
+    "utf-16": ("starting\n" + FULL.decode()).encode("utf-16"),
+    "utf-16 the other way": b"\xfe\xff" + ("starting\n" + FULL.decode()).encode("utf-16-be"),
+    "line ends of dos": b"starting\r\n" + FULL.replace(b"\n", b"\r\n"),
+    "a bar that writes over itself": b"\r".join(b"%3d %% |#####" % i for i in range(101)) + b"\n" + FULL,
+    "a line without an end": b"x" * 5_000_000 + b"\n" + FULL,
+    "colours": b"\x1b[31m" + FULL.rstrip() + b"\x1b[0m\n",
+    "no last line end": FULL.rstrip(),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_cause_is_found_in_whatever_stands_around_it(stoker, tmp_path, name):
+    (tmp_path / "log").write_bytes(LOGS[name])
+    found = diagnosis(stoker, "log", code=0)
+    assert found["rule"] == "disk-full"
+    assert found["evidence"][-1]["text"].endswith("No space left on device: '/a'")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"\0", b"\xff\xfe", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", noise(100_000), b"\xff" * 10_000]
+)
+def test_what_says_nothing_has_no_cause(stoker, tmp_path, content):
+    (tmp_path / "log").write_bytes(content)
+    done = stoker("explain", "log", "--json", timeout=60, code=None)
+    assert done.code in (0, 1)
+    assert json.loads(done.out)["diagnosis"]["certainty"] == "unknown"
+    said = stoker("explain", "log", timeout=60, code=None).out
+    assert control_letters(said) == set()
+
+
+def test_letters_that_steer_a_terminal_are_neutralised(stoker, tmp_path):
+    evil = "RuntimeError: \u009b2J\u202egnihton\u2066 \x1b]0;x\x07 \x1b[31mred\n"
+    (tmp_path / "log").write_text(evil)
+    said = stoker("explain", "log", code=None).out
+    assert "RuntimeError" in said and control_letters(said) == set()
+    (tmp_path / "x.sh").write_text(f"#!/bin/bash\n#SBATCH --tine={evil[14:]}")
+    assert control_letters(stoker("check", "x.sh", code=1).out) == set()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_a_packed_log_that_is_cut_off_or_damaged_is_read_as_far_as_it_goes(stoker, tmp_path, kind):
+    text = FULL + b"".join(b"%d\n" % (i * 7919 % 100_003) for i in range(300))
+    packed = (
+        gzip.compress(text)
+        if kind == "gzip"
+        else subprocess.run(["zstd", "-c"], input=text, capture_output=True).stdout
+    )
+    name = {"gzip": "log.gz", "zstd": "log.zst"}[kind]
+    (tmp_path / name).write_bytes(packed[:-6])
+    found = diagnosis(stoker, name, code=None)
+    assert found["notes"], found
+    damaged = bytearray(packed)
+    damaged[len(damaged) // 2] ^= 0xFF
+    (tmp_path / name).write_bytes(damaged)
+    assert diagnosis(stoker, name, code=None)["certainty"] in ("known", "unknown")
+
+
+def test_ranks_mixed_in_one_file_are_told_apart(stoker, tmp_path):
+    lines = []
+    for step in range(50):
+        lines += [f"[rank{rank}]: step {step} loss 0.{step:02}" for rank in (2, 0, 3, 1)]
+    lines += [
+        "[rank2]: Traceback (most recent call last):",
+        "[rank0]: step 50 loss 0.50",
+        '[rank2]:   File "train.py", line 7, in <module>',
+        "[rank3]: step 50 loss 0.50",
+        "[rank2]: KeyError: 'label'",
+        "[rank0]: RuntimeError: [pair.cc:534] Connection closed by peer [10.0.0.2]:44750",
+        "[rank3]: RuntimeError: [pair.cc:534] Connection closed by peer [10.0.0.2]:44750",
+    ]
+    (tmp_path / "all.log").write_text("\n".join(lines) + "\n")
+    found = diagnosis(stoker, "all.log", code=0)
+    assert (found["rank"], found["cause"]) == (2, "the program raised KeyError: 'label' (train.py:7)")
+
+
+def test_ten_gigabytes_of_nothing_take_no_time(stoker, tmp_path):
+    with (tmp_path / "log").open("wb") as log:
+        log.write(b"starting\n")
+        log.truncate(10_000_000_000)
+        log.seek(0, os.SEEK_END)
+        log.write(b"\n" + FULL)
+    started = time.monotonic()
+    assert diagnosis(stoker, "log", code=0)["rule"] == "disk-full"
+    assert time.monotonic() - started < 20
+
+
+SCRIPTS = [
+    (SCRIPT.encode("utf-16"), 2, "x.sh: is in UTF-16, which neither Slurm nor the shell reads"),
+    (SCRIPT.encode("utf-16-le"), 2, "x.sh: is in UTF-16, which neither Slurm nor the shell reads"),
+    (SCRIPT.encode() + b"\0", 2, "x.sh: a zero byte at byte 49, which Slurm refuses in a script"),
+    (b"\x7fELF\2\1\1\0", 2, "x.sh: a zero byte at byte 7, which Slurm refuses in a script"),
+]
+
+
+@pytest.mark.parametrize(("content", "code", "message"), SCRIPTS)
+@pytest.mark.parametrize("words", [("check", "x.sh"), ("init", "job.yaml", "--from", "x.sh")], ids=["check", "init"])
+def test_what_is_no_script_is_refused_in_a_line(stoker, tmp_path, content, code, message, words):
+    (tmp_path / "x.sh").write_bytes(content)
+    assert stoker(*words, code=code).err.splitlines()[0] == message
+    assert not (tmp_path / "job.yaml").exists()
+
+
+def rules(stoker, name: str) -> list[str]:
+    return [f["rule"] for f in json.loads(stoker("check", name, "--json", timeout=30, code=None).out)["findings"]]
+
+
+def test_a_script_in_other_letters_or_line_ends_is_read(stoker, tmp_path):
+    plain = rules(stoker, write(tmp_path, SCRIPT.encode()))
+    assert rules(stoker, write(tmp_path, SCRIPT.replace("hostname", "./a caf\xe9").encode("latin-1"))) == plain
+    assert rules(stoker, write(tmp_path, SCRIPT.replace("\n", "\r\n").encode())) == ["dos-line-ends", *plain]
+    assert rules(stoker, write(tmp_path, SCRIPT.replace("\n", "\r").encode())) == ["dos-line-ends", *plain]
+    stoker("check", "x.sh", "--in-place", code=0)
+    assert (tmp_path / "x.sh").read_bytes() == SCRIPT.encode()
+    assert rules(stoker, write(tmp_path, b"\xef\xbb\xbf" + SCRIPT.encode()))[0] == "no-interpreter"
+
+
+def test_a_script_of_noise_or_of_a_gigabyte_holds_nobody_up(stoker, tmp_path):
+    bytes_but_zero = noise(400_000).replace(b"\0", b"x")
+    assert "no-interpreter" in rules(stoker, write(tmp_path, bytes_but_zero))
+    said = stoker("check", "x.sh", timeout=30, code=1).out
+    assert control_letters(said) == set()
+    with (tmp_path / "x.sh").open("wb") as script:
+        script.truncate(1 << 30)
+    started = time.monotonic()
+    expected = "x.sh: 1073741824 bytes, and Slurm takes scripts of 4194304 at most\n"
+    assert stoker("check", "x.sh", code=2).err == expected
+    assert time.monotonic() - started < 5
+
+
+def write(folder: Path, content: bytes) -> str:
+    (folder / "x.sh").write_bytes(content)
+    return "x.sh"
