@@ -133,3 +133,19 @@ EXPECTED = {
     "venv-every-node.sh": ["nodes: 2", "requirements.txt", "run: python myscript.py"],
     "notes-example.sh": ["name: myjob", "time: 1h", "memory_per_node: "],
 }
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"#!/bin/bash\npython3 -u train.py caf\xe9\n", "x.sh:2: byte 0xe9 is not UTF-8, which a job file has to be"),
+        (
+            b"#!/bin/bash\n#SBATCH -p a\x1b\n./a\n",
+            "x.sh:2: byte 0x1b is for a terminal, and no part of a script's text",
+        ),
+    ],
+)
+def test_what_a_job_file_cannot_hold_is_refused_with_its_line(stoker, tmp_path, content, message):
+    (tmp_path / "x.sh").write_bytes(content)
+    assert stoker("init", "--from", "x.sh", code=2).err.splitlines()[0] == message
+    assert not (tmp_path / "job.yaml").exists()

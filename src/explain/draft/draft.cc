@@ -138,6 +138,38 @@ Work work_of_program(const std::string& name, const Script& script) {
   return work;
 }
 
+// Where the text is no UTF-8; its size when all of it is.
+std::size_t broken_letter(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t length = utf8_length(text.substr(at));
+    if (length == 0) return at;
+    at += length;
+  }
+  return at;
+}
+
+// The first byte that is for terminals and no text; the text's size when there is none.
+std::size_t control_byte(std::string_view text) {
+  const auto at = std::find_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' && c != '\r') || c == 0x7F;
+  });
+  return static_cast<std::size_t>(at - text.begin());
+}
+
+// Bytes of a value that stand as "\x1b"; what is told in comments does no harm.
+bool has_escapes(std::string_view job) {
+  for (std::string_view line : split(job, '\n')) {
+    if (!line.starts_with('#') && line.find("\\x") != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+Status refuse_byte(const std::string& name, const Script& script, std::size_t at, std::string_view why) {
+  return invalid("{}:{}: byte 0x{:02x} {}", printable(name), script.source->mark(at).line,
+                 static_cast<unsigned>(static_cast<unsigned char>(script.text[at])), why);
+}
+
 }  // namespace
 
 Result<Draft> draft_job(const std::string& name, std::string text, const DraftPlace& place) {
@@ -153,8 +185,12 @@ Result<Draft> draft_job(const std::string& name, std::string text, const DraftPl
   const std::vector<Unit> units = units_of(*script);
   std::vector<bool> taken;
   for (const Unit& unit : units) taken.push_back(draft::take_unit(words, unit, sheet));
-  const Work work = script->is_shell ? draft::find_work(*script, words, units, taken, sheet)
-                                     : work_of_program(name, *script);
+  Work work = script->is_shell ? draft::find_work(*script, words, units, taken, sheet)
+                               : work_of_program(name, *script);
+  if (!work.words.empty() && work.words.front().find('=') != std::string::npos) {
+    // A job file, as the shell, takes NAME=value for a variable; here it is what a program is called.
+    work.words.insert(work.words.begin(), {"/bin/sh", "-c", "exec \"$0\" \"$@\""});
+  }
   draft::take_options(*script, work, place.stem, sheet, draft.files);
   settle_environment(place, sheet, draft.files);
   settle_stage(sheet);
@@ -173,6 +209,15 @@ Result<Draft> draft_job(const std::string& name, std::string text, const DraftPl
                    [](const LeftBehind& a, const LeftBehind& b) { return a.line < b.line; });
   draft.left = std::move(sheet.left);
   draft.job += left_text(name, draft.left);
+  if (const std::size_t at = control_byte(script->text); at < script->text.size() && has_escapes(draft.job)) {
+    return refuse_byte(name, *script, at, "is for a terminal, and no part of a script's text")
+        .cure("cat -v {}    (in quotes: $'\\e[31m')", shell_quote(name));
+  }
+  if (broken_letter(draft.job) < draft.job.size()) {
+    const std::size_t at = std::min(broken_letter(script->text), script->text.size() - 1);
+    return refuse_byte(name, *script, at, "is not UTF-8, which a job file has to be")
+        .cure("iconv -f LATIN1 -t UTF-8 {0} > {0}.utf8 && mv {0}.utf8 {0}", shell_quote(name));
+  }
   return draft;
 }
 

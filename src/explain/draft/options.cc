@@ -125,8 +125,8 @@ class Options {
     if (name == "--time") return take_time(directive);
     if (name == "--array") return take_array(directive);
     if (is_one_of(name, {"--account", "--partition", "--qos", "--reservation"})) {
-      const bool is_word =
-          !value.empty() && value.front() != '-' && value.find_first_of(" \t") == std::string::npos;
+      const bool is_word = !value.empty() && value.size() <= 256 && value.front() != '-' &&
+                           value.find_first_of(" \t") == std::string::npos;
       return is_word ? sheet_.set("slurm", name.substr(2), config::yaml_scalar(value))
                      : leave(directive, "is no name");
     }

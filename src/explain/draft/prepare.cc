@@ -3,11 +3,19 @@
 #include <array>
 
 #include "base/text.h"
+#include "config/schema.h"
 #include "explain/draft/sheet.h"
 #include "explain/script/rule.h"
 
 namespace stoker::explain::draft {
 namespace {
+
+// What a job file takes for the name of a module or an environment.
+bool is_name_for_job(std::string_view name) {
+  return !name.empty() && name.size() <= 256 && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return static_cast<unsigned char>(c) > 0x20 && c != 0x7F; });
+}
 
 constexpr std::string_view kStage = "$STOKER_STAGE_DIR";
 
@@ -77,7 +85,8 @@ class Taker {
     if (is_one_of(verb, {"purge", "reset", "list", "avail", "spider"})) return true;  // ranks begin without
     if (!is_one_of(verb, {"load", "add"})) return false;
     for (const std::string& name : names) {
-      const bool is_name = name.find_first_of("$`*\"' \t\n") == std::string::npos && !placeholder_in(name);
+      const bool is_name =
+          name.find_first_of("$`*\"'") == std::string::npos && is_name_for_job(name) && !placeholder_in(name);
       if (is_name) {
         if (std::find(sheet_.modules.begin(), sheet_.modules.end(), name) == sheet_.modules.end())
           sheet_.modules.push_back(name);
@@ -94,7 +103,7 @@ class Taker {
     if (call.words[0] == "deactivate") return true;
     if (call.words[0] != "activate" || call.typed.size() != 2) return false;
     const auto name = words_.path(*call.typed[1]);
-    if (!name || sheet_.conda || name->find(' ') != std::string::npos) return false;
+    if (!name || sheet_.conda || !is_name_for_job(*name)) return false;
     sheet_.conda = *name;
     return true;
   }
@@ -169,7 +178,10 @@ class Taker {
       const bool is_plain = !assignment.appends && !assignment.is_array &&
                             !assignment.name.starts_with("STOKER_") && !assignment.name.starts_with("SLURM_");
       if (assignment.name == "OMP_NUM_THREADS" && !value) continue;  // the cores of the rank, by itself
-      if (!value || !is_plain) return false;
+      std::uint64_t port = 0;
+      const bool is_no_port = assignment.name == "MASTER_PORT" && value &&
+                              (!parse_number(*value, &port) || port < 1 || port > 65535);
+      if (!value || !is_plain || is_no_port || !config::is_name(assignment.name)) return false;
       std::erase_if(sheet_.variables, [&](const auto& each) { return each.first == assignment.name; });
       sheet_.variables.emplace_back(assignment.name, *value);
     }

@@ -192,8 +192,7 @@ Lint lint_script(const std::string& name, std::string text, const ScriptPlace& p
         has_dos_lines
             ? place.words.say("the line ends are those of DOS, and sbatch refuses the script")
             : place.words.say("the line ends are those of old Macs: for the shell all of it is one comment");
-    finding.fix =
-        format(has_dos_lines ? "sed -i 's/\\r$//' {}" : "sed -i 's/\\r/\\n/g' {}", shell_quote(name));
+    finding.fix = format("sed -i '{}' {}", has_dos_lines ? "s/\\r$//" : "s/\\r/\\n/g", shell_quote(name));
     lint.findings.push_back(std::move(finding));
   }
   for (std::span<const Rule> table : tables()) {
