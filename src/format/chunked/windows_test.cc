@@ -155,6 +155,37 @@ TEST(Windows, that_lead_out_of_the_arrays_are_refused) {
   EXPECT_EQ(refused([](Windows& w) { w.size.pop_back(); }), damaged);
 }
 
+// Whatever parses holds: every byte of it reads as something, or as an error.
+TEST(Windows, of_a_damaged_map_are_refused_or_lead_nowhere_else) {
+  std::mt19937 chance(2);
+  const TempDirectory folder;
+  std::string file;
+  const Grid grid(chance, {6, 5}, file);
+  ASSERT_TRUE(write_file(folder / "x.h5", file).ok());
+  const ShardFile shard = ShardFile::open(folder / "x.h5").value();
+  const Windows windows{.size = {2, 5}, .step = {2, 1}, .counts = {2, 1}, .parts = {{0, {1, 0}}}};
+  const std::vector<ShardPart> parts{{"a", file.size() - 3}, {"b", 3}};
+  const std::string whole =
+      ChunkMap::create({grid.array, {.name = "w", .windows = windows}}, file.size(), "s", parts)
+          .value()
+          .encode();
+  int parsed = 0;
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (const char change : {'\x01', '\x10', '\x1f'}) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ change);
+      const auto map = ChunkMap::parse(std::as_bytes(std::span(damaged)), file.size(), "s");
+      if (!map.ok() || map->bytes() > 1u << 20) continue;
+      ++parsed;
+      const ChunkReader reader(*map, std::make_shared<ChunkCache>(ByteCount{1u << 20}), "s");
+      std::string out(map->bytes(), '?');
+      (void)reader.read(shard, 0, std::as_writable_bytes(std::span(out))).ok();
+      reader.will_need(shard, 0, map->bytes());
+    }
+  }
+  EXPECT_GT(parsed, 10);
+}
+
 TEST(ShardFile, reads_parts_one_behind_another) {
   const TempDirectory folder;
   std::error_code ignored;
