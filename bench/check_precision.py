@@ -26,7 +26,8 @@ RECALL = 0.90
 # Scripts, places that lose the job, said rightly, said wrongly: with the rules as they were and the labels as they were
 # written before. Five labels have been changed since. Three folders of logs with %A in them are no loss where Slurm makes them
 # (23.02); of two commands that are cut off, the line of the other one counts; what srun does not find has a rule's name now.
-FIRST_SEEN = {"fresh": (100, 37, 22, 2)}
+# Of fresh-2, 12 of the 16 that were missed are the empty values of two drafts of one repository.
+FIRST_SEEN = {"fresh": (100, 37, 22, 2), "fresh-2": (83, 36, 20, 1)}
 
 
 def fetch(entry: dict, cache: Path) -> bytes | None:
