@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import h5py
@@ -110,7 +111,7 @@ def write_parquet(file: Path, **options) -> dict[str, tuple[bytes, int]]:
     return {name: (image, label) for name, image, label in rows}
 
 
-@pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "none"])
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "lz4", "none"])
 @pytest.mark.parametrize("has_dictionaries", [True, False])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_packed_columns_are_read_where_they_lie(stoker, python, tmp_path, codec, has_dictionaries, version):
@@ -121,6 +122,34 @@ def test_packed_columns_are_read_where_they_lie(stoker, python, tmp_path, codec,
     stoker("data", "verify", "hub", "--full", code=0)
     found = loaded(python, "hub", "jpg", "'by_chunk'")
     assert {key: (bytes.fromhex(content), label) for key, (content, label) in found.items()} == rows
+
+
+@pytest.mark.parametrize("verb", [["index", "hub"], ["convert", "hub", "out", "--format", "tar"]])
+@pytest.mark.parametrize("codec", ["zstd", "none"])
+def test_a_page_whose_checksum_is_another_is_not_taken(stoker, tmp_path, verb, codec):
+    shard = tmp_path / "hub/train.parquet"
+    shard.parent.mkdir()
+    write_parquet(shard, compression=codec, write_page_checksum=True, use_dictionary=True)
+    shutil.copytree(shard.parent, tmp_path / "whole")
+    stoker("data", "index", "whole", code=0)
+    group = pyarrow.parquet.ParquetFile(shard).metadata.row_group(1)
+    (caption,) = (group.column(i) for i in range(3 + 1) if group.column(i).path_in_schema == "caption")
+    damaged = bytearray(shard.read_bytes())
+    damaged[caption.dictionary_page_offset + caption.total_compressed_size - 1] ^= 1  # a position in the dictionary
+    shard.write_bytes(damaged)
+    done = stoker("data", *verb, code=1)
+    said = "hub/train.parquet: column 'caption': a page's CRC-32 is not that of its bytes\n  try: get the file again\n"
+    assert done.err.endswith(said)
+
+
+def test_a_table_without_files_says_what_is_read(stoker, tmp_path):
+    (tmp_path / "hub").mkdir()
+    pyarrow.parquet.write_table(pyarrow.table({"age": [1, 2], "weight": [0.5, 0.25]}), tmp_path / "hub/train.parquet")
+    done = stoker("data", "index", "hub", code=2)
+    assert done.err == (
+        "hub/train.parquet: row 0: has no file: no column of bytes or text has anything\n"
+        "  try: write numbers as JSON or .npy in a column of bytes, as train.model mlp reads them\n"
+    )
 
 
 def test_a_packed_dataset_is_a_source_as_it_was_before_its_index(stoker, tmp_path):

@@ -32,7 +32,7 @@ def test_numbers_in_a_parquet_list_are_labels_and_may_be_missing(stoker, photos)
     [
         (
             "brotli",
-            "column 'path': is compressed by a method that is not read (none, Snappy, gzip and zstd are)\n  try: ",
+            "column 'path': is compressed by a method that is not read (Snappy, gzip, zstd and LZ4_RAW are)\n  try: ",
         ),
         ("delta", "column 'path': has an encoding that is not read (plain and dictionary are)\n  try: "),
         ("fractions", "column 'path': holds neither text nor whole numbers\n"),

@@ -104,7 +104,10 @@ Result<ShardScan> samples_of(const Table& table, const formats::ReadAt& read, co
         is_own ? own_sample(std::move(record), read, subject)
                : sample_of_example(record, read, format("{}/{:08}", stem, row), scan.not_taken);
     if (!sample.ok()) return sample.status();
-    if (sample->members.empty()) return invalid("{}: row {}: without bytes", subject, row);
+    if (sample->members.empty()) {
+      return invalid("{}: row {}: has no file: no column of bytes or text has anything", subject, row)
+          .cure("write numbers as JSON or .npy in a column of bytes, as train.model mlp reads them");
+    }
     RETURN_IF_ERROR(check_members(*sample, subject));
     scan.samples.push_back(std::move(*sample));
   }

@@ -24,11 +24,8 @@ class ChunkReader {
       return invalid("{}: holds neither text nor whole numbers", reading_.subject);
     }
     while (!bytes.empty() && values_.size() < end_) {
-      const auto page = take_page_header(bytes);
-      if (!page) return damaged();
-      const auto size = static_cast<std::size_t>(page->packed_bytes);
-      RETURN_IF_ERROR(take(*page, bytes.first(size)));
-      bytes = bytes.subspan(size);
+      OK_OR_RETURN(page, take_page(bytes, reading_.subject));
+      RETURN_IF_ERROR(take(page.header, page.stored));
     }
     return values_.size() == end_ ? Status() : damaged();
   }

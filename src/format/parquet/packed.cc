@@ -25,12 +25,10 @@ class PackedPages {
   Status run(Bytes bytes) {
     const std::size_t whole = bytes.size();
     while (!bytes.empty() && rows_left_ > 0) {
-      const auto page = take_page_header(bytes);
-      if (!page) return damaged();
-      const auto size = static_cast<std::size_t>(page->packed_bytes);
-      const auto offset = static_cast<std::uint64_t>(chunk_.begin) + (whole - bytes.size());
-      RETURN_IF_ERROR(take(*page, bytes.first(size), offset));
-      bytes = bytes.subspan(size);
+      OK_OR_RETURN(page, take_page(bytes, subject_));
+      const std::size_t behind = whole - bytes.size();
+      const auto offset = static_cast<std::uint64_t>(chunk_.begin) + (behind - page.stored.size());
+      RETURN_IF_ERROR(take(page.header, page.stored, offset));
     }
     return rows_left_ == 0 ? Status() : damaged();
   }

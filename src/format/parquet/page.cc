@@ -1,5 +1,7 @@
 #include "format/parquet/page.h"
 
+#include <isa-l.h>
+
 namespace stoker::formats {
 
 namespace {
@@ -50,6 +52,9 @@ PageHeader read_page_header(ThriftReader& reader) {
       case 3:
         page.packed_bytes = reader.integer();
         return true;
+      case 4:
+        page.crc = static_cast<std::uint32_t>(reader.integer());
+        return true;
       default:
         return false;
     }
@@ -57,15 +62,20 @@ PageHeader read_page_header(ThriftReader& reader) {
   return page;
 }
 
-std::optional<PageHeader> take_page_header(std::span<const std::byte>& bytes) {
+Result<Page> take_page(std::span<const std::byte>& bytes, std::string_view subject) {
   constexpr std::int64_t kPageLimit = 256 << 20;
   ThriftReader reader(bytes);
-  const PageHeader page = read_page_header(reader);
+  Page page{.header = read_page_header(reader), .stored = {}};
   bytes = bytes.subspan(reader.position());
-  const bool is_damaged = reader.is_damaged() || page.bytes < 0 || page.bytes > kPageLimit ||
-                          page.packed_bytes < 0 ||
-                          static_cast<std::uint64_t>(page.packed_bytes) > bytes.size();
-  if (is_damaged) return std::nullopt;
+  const bool is_damaged = reader.is_damaged() || page.header.bytes < 0 || page.header.bytes > kPageLimit ||
+                          page.header.packed_bytes < 0 ||
+                          static_cast<std::uint64_t>(page.header.packed_bytes) > bytes.size();
+  if (is_damaged) return corrupt("{}: a page is damaged", subject);
+  page.stored = bytes.first(static_cast<std::size_t>(page.header.packed_bytes));
+  bytes = bytes.subspan(page.stored.size());
+  const auto* stored = reinterpret_cast<const unsigned char*>(page.stored.data());
+  if (page.header.crc && crc32_gzip_refl(0, stored, page.stored.size()) != *page.header.crc)
+    return corrupt("{}: a page's CRC-32 is not that of its bytes", subject).cure("get the file again");
   return page;
 }
 

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
+#include "base/status.h"
 #include "format/parquet/thrift.h"
 
 namespace stoker::formats {
@@ -32,12 +34,19 @@ struct PageHeader {
   std::int64_t level_bytes = 0;  ///< version 2: of repetition and definition levels, which are not packed
   std::int64_t repetition_bytes = 0;
   bool is_packed = true;
+  std::optional<std::uint32_t> crc;  ///< CRC-32 (as in gzip) of the page as it lies there, if it has one
 };
 
 /// The next structure of `reader`, which says whether it is damaged.
 PageHeader read_page_header(ThriftReader& reader);
-/// Takes the header of the next page off the front of `bytes`. Nothing when it is damaged, or when the page
-/// would not lie in what follows or would unpack to more than 256 MiB.
-std::optional<PageHeader> take_page_header(std::span<const std::byte>& bytes);
+/// A page, as it lies there.
+struct Page {
+  PageHeader header;
+  std::span<const std::byte> stored;
+};
+/// Takes the next page off the front of `bytes`. Corrupt, beginning with `subject`, when its header is
+/// damaged, when it would not lie in what follows or would unpack to more than 256 MiB, and when its CRC-32
+/// is another.
+Result<Page> take_page(std::span<const std::byte>& bytes, std::string_view subject);
 
 }  // namespace stoker::formats

@@ -67,7 +67,7 @@ class ParquetFile {
   Result<Packed> packed(const std::string& column, const ParquetLimits& limits = {}) const;
   /// Reads these columns, each of them with rows() values. REQUIRES: they are among names(). Invalid for a
   /// column of another type (only BYTE_ARRAY, INT32, INT64), an encoding (only plain and dictionary) or a
-  /// compression (none, Snappy, gzip, zstd) that is not read, and beyond the limits.
+  /// compression (none, Snappy, gzip, zstd, LZ4_RAW) that is not read, and beyond the limits.
   Result<std::vector<ParquetColumn>> read(std::span<const std::string> columns,
                                           const ParquetLimits& limits = {}) const;
 

@@ -102,8 +102,11 @@ Status unpack_page(ParquetCodec codec, std::span<const std::byte> packed, std::s
     case ParquetCodec::zstd:
       is_whole = ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size()) == out.size();
       break;
+    case ParquetCodec::lz4_raw:
+      is_whole = unlz4(packed, out, subject).ok();
+      break;
     default:
-      return invalid("{}: is compressed by a method that is not read (none, Snappy, gzip and zstd are)",
+      return invalid("{}: is compressed by a method that is not read (Snappy, gzip, zstd and LZ4_RAW are)",
                      subject)
           .cure("write it with pyarrow's compression=\"zstd\", or as CSV");
   }

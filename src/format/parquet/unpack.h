@@ -1,4 +1,4 @@
-// The pages of a Parquet file, unpacked: none, Snappy, gzip and zstd. Thread-safe: no state.
+// The pages of a Parquet file, unpacked: none, Snappy, gzip, zstd and LZ4_RAW. Thread-safe: no state.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace stoker::formats {
 
 /// As Parquet numbers them.
-enum class ParquetCodec : std::int32_t { none = 0, snappy = 1, gzip = 2, zstd = 6 };
+enum class ParquetCodec : std::int32_t { none = 0, snappy = 1, gzip = 2, zstd = 6, lz4_raw = 7 };
 
 /// Fills all of `out`. Corrupt, starting with `subject`, if `packed` does not give exactly that; Invalid for
 /// another codec.
