@@ -186,11 +186,11 @@ Result<std::vector<JobLife>> wait_for_job(std::string_view id, slurm::Scheduler&
   Duration pause = kFirstPause;
   MonoTime next = clock.mono();
   std::string told;
-  std::string last = "not asked yet";
+  std::optional<std::string> last;
   for (;;) {
     if (clock.mono() >= next) {
-      auto jobs =
-          look_at_job(id, scheduler, Deadline::after(std::min(kAnswerLimit, options.deadline.left())));
+      const Duration left = options.deadline.left();
+      auto jobs = look_at_job(id, scheduler, Deadline::after(std::min(kAnswerLimit, left)));
       if (!jobs.ok() && jobs.error().code() == Code::not_found) return jobs;
       next = clock.mono() + pause;
       pause = std::min(kLongestPause, pause + pause / 2);
@@ -200,9 +200,13 @@ Result<std::vector<JobLife>> wait_for_job(std::string_view id, slurm::Scheduler&
         told = now;
         if (are_all_over(*jobs)) return jobs;
       }
-      last = jobs.ok() ? told : std::string(jobs.error().message());
+      // A question that the end of the wait cut short says less than the one before.
+      const bool was_cut_short =
+          !jobs.ok() && jobs.error().code() == Code::timeout && left < kAnswerLimit && last;
+      if (!was_cut_short) last = jobs.ok() ? told : std::string(jobs.error().message());
     }
-    if (options.deadline.passed()) return timeout("job {}: not over yet ({})", id, last);
+    if (options.deadline.passed())
+      return timeout("job {}: not over yet ({})", id, last.value_or("not asked yet"));
     if (options.should_stop && options.should_stop()) return cancelled("job {}: no longer waited for", id);
     clock.sleep(std::min(kTick, options.deadline.left()));
   }

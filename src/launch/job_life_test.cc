@@ -131,5 +131,18 @@ TEST(WaitForJob, gives_up_with_the_last_it_heard_and_ends_when_told) {
   EXPECT_EQ(wait_for_job("7", box.scheduler, {}, {})->front().life, Life::done);
 }
 
+TEST(WaitForJob, a_question_that_its_end_cuts_short_does_not_hide_the_answer_before) {
+  Sandbox box;
+  box.scheduler.listed.jobs = {job(JobState::running)};
+  const auto silent_from_now_on = [&] {
+    box.scheduler.problem = timeout("squeue: no answer within 200 ms");
+    return false;
+  };
+  const WaitOptions options{.deadline = Deadline::after(1200ms), .should_stop = silent_from_now_on};
+  EXPECT_EQ(wait_for_job("7", box.scheduler, options, {}).status().to_string(),
+            "job 7: not over yet (1 running)");
+  EXPECT_GT(box.scheduler.questions, 1);
+}
+
 }  // namespace
 }  // namespace stoker::launch

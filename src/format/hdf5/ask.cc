@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "format/hdf5/ask_type.h"
+#include "format/hdf5/ask_type_internal.h"
 
 namespace stoker::formats::hdf5 {
 

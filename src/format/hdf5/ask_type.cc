@@ -1,6 +1,6 @@
-#include "format/hdf5/ask_type.h"
-
 #include <nlohmann/json.hpp>
+
+#include "format/hdf5/ask_type_internal.h"
 
 namespace stoker::formats::hdf5 {
 
