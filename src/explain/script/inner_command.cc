@@ -32,9 +32,9 @@ constexpr std::string_view kTime[] = {"-f", "-o", "--format", "--output"};
 constexpr std::string_view kSudo[] = {"-u", "-g"};
 constexpr std::string_view kConda[] = {"-n", "--name", "-p", "--prefix", "--cwd"};
 constexpr std::string_view kContainer[] = {
-    "-B",        "--bind", "--env",      "--pwd",           "-W", "--workdir", "-H",      "--home",
-    "--overlay", "-o",     "--env-file", "--cleanenv-file", "-S", "--scratch", "--mount", "--fakeroot-user",
-    "-b",        "--app"};
+    "-B",        "--bind",    "--env",           "--pwd", "-W",         "--workdir",       "-H",
+    "--home",    "--overlay", "--cwd",           "-o",    "--env-file", "--cleanenv-file", "-S",
+    "--scratch", "--mount",   "--fakeroot-user", "-b",    "--app"};
 constexpr std::string_view kSsh[] = {"-i", "-l", "-p", "-o", "-F", "-J", "-L",
                                      "-R", "-D", "-W", "-b", "-c", "-e", "-m"};
 constexpr std::string_view kMpi[] = {"-n",

@@ -274,16 +274,46 @@ void find_spaced_assignment(const Script& script, Report& report) {
   }
 }
 
+// "$name = value" and "$name=value", as other languages have it: for the shell the program that $name holds.
+void find_dollar_assignment(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const std::vector<bash::Piece>& pieces = call.program_word->pieces;
+    const bool is_variable =
+        !pieces.empty() && pieces[0].kind == bash::PieceKind::variable && !pieces[0].is_quoted &&
+        pieces[0].operation.empty() && script.at(pieces[0].span) == "$" + pieces[0].text &&
+        (std::isalpha(static_cast<unsigned char>(pieces[0].text[0])) != 0 || pieces[0].text[0] == '_');
+    if (!is_variable) continue;
+    const std::string_view behind = script.at({pieces[0].span.end, call.program_word->span.end});
+    const bool is_apart = behind.empty() && !call.typed.empty() && script.at(call.typed[0]->span) == "=";
+    if (!is_apart && (!behind.starts_with('=') || behind.starts_with("=="))) continue;
+    const std::string& name = pieces[0].text;
+    const std::size_t end = !is_apart               ? pieces[0].span.end + 1
+                            : call.typed.size() > 1 ? call.typed[1]->span.begin
+                                                    : call.typed[0]->span.end;
+    report.replace({call.program_word->span.begin, end},
+                   report.say("${} on the left of =: the shell sets nothing, and runs what ${} holds as a "
+                              "program",
+                              name, name),
+                   format("{}=", name));
+  }
+}
+
+void find_no_assignment(const Script& script, Report& report) {
+  find_spaced_assignment(script, report);
+  find_dollar_assignment(script, report);
+}
+
 constexpr Rule kRules[] = {
     {"syntax", Level::job, "the shell stops at what it cannot read", "#!/bin/bash\nif true; then\n  ./a\n",
      "#!/bin/bash\nif true; then\n  ./a\nfi\n", "bash -n", find_syntax},
     {"open-heredoc", Level::job, "without its closing line a here-document takes the rest of the script",
      "#!/bin/bash\ncat <<EOF > a\nb\n EOF\n./run\n", "#!/bin/bash\ncat <<EOF > a\nb\nEOF\n./run\n",
      "bash(1), here-documents", find_open_heredoc},
-    {"assignment-blank", Level::job, "with a blank beside = the shell sets nothing, and runs the name",
+    {"assignment-blank", Level::job,
+     "with a blank beside =, or a $ before the name, the shell sets nothing and runs the name",
      "#!/bin/bash\n#SBATCH -n 1\nconfig = /data/a.yaml\n./run $config\n",
      "#!/bin/bash\n#SBATCH -n 1\nconfig=/data/a.yaml\n./run $config\n", "shellcheck SC1068",
-     find_spaced_assignment},
+     find_no_assignment},
     {"hidden-failure", Level::job,
      "a pipe ends with the exit code of its last command, whatever happened to the first",
      "#!/bin/bash\n#SBATCH -n 1\npython train.py | tee log\n",

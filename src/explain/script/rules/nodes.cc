@@ -117,7 +117,36 @@ std::string nodes_option(const Call& call) {
   return call.option("--nnodes").value_or(is_oumi(call) ? "all" : "1");
 }
 
+// Starts something on nodes that are not this one, or may: a script of its own.
+bool may_reach_others(const Call& call) {
+  const bool is_shell = call.program == "bash" || call.program == "sh";
+  return is_launcher(call.program) || call.context.is_remote || call.program == "ssh" ||
+         call.program == "pdsh" || call.program.ends_with(".sh") || (is_shell && !call.has("-c"));
+}
+
+// torchrun without --nnodes in a job of several nodes: it trains, on the first one.
+void find_agent_of_one_node(const Script& script, Report& report) {
+  const std::uint64_t nodes = script.request.nodes();
+  if (nodes < 2 || starts_itself_again(script) ||
+      std::any_of(script.calls.begin(), script.calls.end(), may_reach_others))
+    return;
+  for (const Call& call : script.calls) {
+    const Context& context = call.context;
+    if (!is_torchrun(call) || nodes_option(call) != "1" || context.loops > 0 || !context.function.empty())
+      continue;
+    ScriptFinding& finding =
+        report.add(call.span, report.say("{} starts ranks on the first of {} nodes only: the others are paid "
+                                         "for and idle, and what counts on all ranks fails",
+                                         call.program, nodes));
+    finding.level = Level::time;
+    finding.fix =
+        report.say("#SBATCH --nodes=1, or srun --ntasks-per-node=1 {} --nnodes={}", call.program, nodes);
+    return;
+  }
+}
+
 void find_agent_on_first_node(const Script& script, Report& report) {
+  find_agent_of_one_node(script, report);
   if (script.request.nodes() < 2 || starts_itself_again(script)) return;
   for (const Call& call : script.calls) {
     const std::string nodes = nodes_option(call);

@@ -136,6 +136,31 @@ void find_dots(const Script& script, Report& report) {
   }
 }
 
+// Singularity and the like, which bring their own Python.
+bool is_container(std::string_view program) {
+  return is_one_of(program, {"singularity", "apptainer", "docker", "podman", "shifter", "enroot", "sarus"});
+}
+
+// All of the script's work runs in containers, so that an environment that is not there loses nothing.
+bool works_in_containers(const Script& script) {
+  bool has_work = false;
+  for (const Call& call : script.calls) {
+    if (!is_work(call) || is_launcher(call.program)) continue;
+    const bool is_inside = std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& other) {
+      return is_container(other.program) && other.span.begin <= call.span.begin &&
+             call.span.end <= other.span.end;
+    });
+    if (!is_inside) return false;
+    has_work = true;
+  }
+  return has_work;
+}
+
+bool activates_environment(const Call& call) {
+  return is_one_of(call.program, {"conda", "mamba", "micromamba"}) && !call.words.empty() &&
+         call.words[0] == "activate";
+}
+
 void find_in_commands(const Script& script, Report& report) {
   std::set<std::size_t> lines;  // one finding for each
   for (const Call& call : script.calls) {
@@ -152,7 +177,9 @@ void find_in_commands(const Script& script, Report& report) {
       if (!found) found = path_to(text);
       if (!found) found = named_for_its_kind(text);
       if (!found || is_option || !lines.insert(script.line_of(word->span.begin).begin).second) continue;
-      report.add(word->span, report.say("'{}' is left to be filled in", printable(*found)));
+      ScriptFinding& finding =
+          report.add(word->span, report.say("'{}' is left to be filled in", printable(*found)));
+      if (activates_environment(call) && works_in_containers(script)) finding.level = Level::advice;
     }
   }
 }

@@ -110,6 +110,29 @@ void find_agent_per_task(const Script& script, Report& report) {
   }
 }
 
+// "srun -n 8 mpirun -n 8 ./a": eight programs of eight ranks each.
+void find_mpirun_per_task(const Script& script, Report& report) {
+  if (script.request.tasks() < 2) return;
+  for (const Call& call : script.calls) {
+    const Call* launcher = script.launcher_of(call);
+    if (launcher == nullptr || launcher->program != "srun" || !is_launcher(call.program) ||
+        call.program == "srun")
+      continue;
+    const auto is_one = [](const Call& starter, std::initializer_list<std::string_view> names) {
+      return std::any_of(names.begin(), names.end(),
+                         [&](std::string_view name) { return starter.option(name) == "1"; });
+    };
+    const bool is_single = is_one(*launcher, {"--ntasks", "-n", "--ntasks-per-node"}) ||
+                           launcher->has("-n1") || is_one(call, {"-n", "-np", "--np"});
+    if (is_single) continue;
+    report
+        .add(call.program_word->span,
+             report.say("srun starts {} once for each of {} tasks, and each of them starts all ranks again",
+                        call.program, script.request.tasks()))
+        .fix = report.say("one of the two: srun, or {} without srun", call.program);
+  }
+}
+
 // Programs for which one core is enough.
 bool is_light(const Call* call) {
   if (call == nullptr) return false;
@@ -223,6 +246,10 @@ constexpr Rule kRules[] = {
      "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\nsrun torchrun --nnodes=2 "
      "--nproc_per_node=4 train.py\n",
      "pytorch forums", find_agent_per_task},
+    {"mpirun-per-task", Level::job,
+     "mpirun starts all ranks itself; behind srun it does so once for each task",
+     "#!/bin/bash\n#SBATCH --ntasks=8\nsrun mpirun -np 8 ./solve\n",
+     "#!/bin/bash\n#SBATCH --ntasks=8\nsrun ./solve\n", "sites' guides to MPI", find_mpirun_per_task},
     {"srun-cpus", Level::time,
      "srun of 22.05 to 23.02 reads SRUN_CPUS_PER_TASK, not the job's --cpus-per-task",
      "#!/bin/bash\n#SBATCH -c 8\nsrun python train.py\n",

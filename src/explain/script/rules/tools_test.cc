@@ -129,6 +129,58 @@ TEST(ScriptClashes, a_file_of_the_folder_is_no_program) {
   EXPECT_THAT(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\nsrun ./train.py\n"), IsEmpty());
 }
 
+TEST(ScriptValues, options_of_a_form_that_nobody_has_filled_in) {
+  const std::string form = "#!/bin/bash\n#SBATCH --nodes=     # how many\n#SBATCH --gres=gpu:\n./a\n";
+  EXPECT_EQ(found("option-value", form), (Found{"2:job", "3:job"}));
+  EXPECT_EQ(found("option-value", "#!/bin/bash\n#SBATCH --time=\n#SBATCH --mem=\n./a\n"),
+            (Found{"2:job", "3:job"}));
+  // Nobody knows what Slurm takes for these then, and a blank behind = is another rule's.
+  EXPECT_THAT(found("option-value", "#!/bin/bash\n#SBATCH --job-name= \n#SBATCH --account=\n./a\n"),
+              IsEmpty());
+  EXPECT_THAT(found("option-value", "#!/bin/bash\n#SBATCH --nodes= 2\n./a\n"), IsEmpty());
+}
+
+TEST(ScriptEndings, a_name_with_a_dollar_is_set_nowhere) {
+  const std::string head = "#!/bin/bash\n#SBATCH -n 1\n";
+  EXPECT_EQ(found("assignment-blank", head + "$root = \"/data\"\n./a --root $root\n"), Found{"3:job"});
+  EXPECT_EQ(found("assignment-blank", head + "$root=/data\n./a --root $root\n"), Found{"3:job"});
+  EXPECT_THAT(found("assignment-blank", head + "$RUN ./a\n$root/a = b\n\"$RUN\" --n=1\n${RUN} x\n"),
+              IsEmpty());
+}
+
+TEST(ScriptRanks, mpirun_behind_srun_starts_all_ranks_many_times) {
+  const std::string head = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=8\n";
+  EXPECT_EQ(found("mpirun-per-task", head + "srun mpirun -np 16 ./a\n"), Found{"3:job"});
+  EXPECT_EQ(found("mpirun-per-task",
+                  head + "srun --nodes=2 \\\n  apptainer exec --rocm --cwd /w a.sif \\\n  mpiexec ./a\n"),
+            Found{"5:job"});
+  EXPECT_THAT(found("mpirun-per-task", head + "srun -n 1 mpirun -np 16 ./a\nmpirun ./a\nsrun ./a\n"),
+              IsEmpty());
+  EXPECT_THAT(found("mpirun-per-task", head + "srun mpirun -np 1 ./a\n"), IsEmpty());
+  EXPECT_THAT(found("mpirun-per-task", "#!/bin/bash\n#SBATCH -n 1\nsrun mpirun ./a\n"), IsEmpty());
+}
+
+TEST(ScriptNodes, torchrun_of_one_node_in_a_job_of_several) {
+  const std::string head = "#!/bin/bash\n#SBATCH --nodes=4\n";
+  EXPECT_EQ(found("agent-on-first-node", head + "torchrun --nproc_per_node 4 train.py\n"), Found{"3:time"});
+  EXPECT_EQ(found("agent-on-first-node",
+                  head + "apptainer exec --nv a.sif /bin/bash -c \"\n  torchrun train.py --tp 4;\n\"\n"),
+            Found{"4:time"});
+  EXPECT_EQ(found("agent-on-first-node", head + "torchrun --nnodes=4 train.py\n"), Found{"3:job"});
+  EXPECT_THAT(found("agent-on-first-node", head + "srun torchrun train.py\n"), IsEmpty());
+  EXPECT_THAT(found("agent-on-first-node", head + "./launch.sh\ntorchrun train.py\n"), IsEmpty());
+  EXPECT_THAT(found("agent-on-first-node", "#!/bin/bash\n#SBATCH -N 1\ntorchrun train.py\n"), IsEmpty());
+}
+
+TEST(ScriptPlaceholders, an_environment_that_a_container_does_not_need) {
+  const std::string head = "#!/bin/bash\n#SBATCH -n 1\nconda activate your_env_name\n";
+  EXPECT_EQ(found("placeholder", head + "python train.py\n"), Found{"3:job"});
+  EXPECT_EQ(found("placeholder", head + "srun singularity exec --nv a.sif python3 train.py\n"),
+            Found{"3:advice"});
+  EXPECT_EQ(found("placeholder", head + "singularity exec a.sif python3 prepare.py\npython train.py\n"),
+            Found{"3:job"});
+}
+
 TEST(ScriptLogs, slurm_makes_folders_of_logs_from_23_02_on) {
   const std::string plain = "#!/bin/bash\n#SBATCH -o logs/%j.out\n./a\n";
   const std::string each = "#!/bin/bash\n#SBATCH -o logs/%x/%A/%a.out\n./a\n";

@@ -149,7 +149,22 @@ void find_bad_array(const Script& script, Report& report) {
                                       array->option.typed, printable(array->option.value)));
 }
 
+// "--nodes=" of a form that nobody has filled in: of these sbatch refuses one without a value.
+void find_no_value(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const slurm::OwnOption& option = directive.option;
+    const bool is_count =
+        needs_value(option.name) && option.name != "--partition" && !option.name.starts_with("--gpus");
+    if (!is_count || !option.stray.empty()) continue;
+    const bool is_empty = option.has_equals && option.value.empty();
+    if (!is_empty && !(option.name == "--gres" && option.value.ends_with(':'))) continue;
+    report.add(directive.span, report.say("{}={}: no value, and sbatch refuses the script", option.typed,
+                                          printable(option.value)));
+  }
+}
+
 void find_bad_value(const Script& script, Report& report) {
+  find_no_value(script, report);
   find_bad_array(script, report);
   find_bad_count(script, report);
   find_bad_mail(script, report);
