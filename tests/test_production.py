@@ -75,7 +75,7 @@ def test_a_run_answers_what_it_has_recorded(stoker, tmp_path, own_dataset):
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     (tmp_path / ".gitignore").write_text("runs/\ndataset/\n")
     script = (
-        'import os, time; os.makedirs(os.environ["STOKER_CHECKPOINT_DIR"] + "/1", exist_ok=True); time.sleep(1.5)\n'
+        'import os, time; os.makedirs(os.environ["STOKER_CHECKPOINT_DIR"] + "/1", exist_ok=True); time.sleep(3.5)\n'
     )
     (tmp_path / "train.py").write_text(script)
     job = f"name: kept\nrun: python3 train.py\ndata: {{train: {{source: {own_dataset}, split: train}}}}\n"
