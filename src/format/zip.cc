@@ -5,8 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include <isa-l.h>
-
+#include "base/hashes/crc32.h"
 #include "format/chunks/filters.h"
 #include "format/load.h"
 
@@ -57,12 +56,6 @@ bool apply_wide(std::span<const std::byte> extra, ZipMember& member) {
     return true;
   }
   return true;
-}
-
-std::uint32_t crc32_of(std::span<const std::byte> bytes) {
-  // ISA-L reads only; its parameter lacks the const in some versions.
-  auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
-  return crc32_gzip_refl(0, data, bytes.size());
 }
 
 }  // namespace
@@ -235,7 +228,7 @@ Status ZipReader::read(const ZipMember& member, std::span<std::byte> out) const 
     if (!inflate(Deflate::bare, packed, out, name).ok())
       return damaged(format("member '{}': compressed data is damaged", name));
   }
-  if (crc32_of(out) != member.crc32) return damaged(format("member '{}': CRC-32 is wrong", name));
+  if (crc32(out) != member.crc32) return damaged(format("member '{}': CRC-32 is wrong", name));
   return {};
 }
 

@@ -1,6 +1,6 @@
 #include "format/parquet/page.h"
 
-#include <isa-l.h>
+#include "base/hashes/crc32.h"
 
 namespace stoker::formats {
 
@@ -73,8 +73,7 @@ Result<Page> take_page(std::span<const std::byte>& bytes, std::string_view subje
   if (is_damaged) return corrupt("{}: a page is damaged", subject);
   page.stored = bytes.first(static_cast<std::size_t>(page.header.packed_bytes));
   bytes = bytes.subspan(page.stored.size());
-  const auto* stored = reinterpret_cast<const unsigned char*>(page.stored.data());
-  if (page.header.crc && crc32_gzip_refl(0, stored, page.stored.size()) != *page.header.crc)
+  if (page.header.crc && crc32(page.stored) != *page.header.crc)
     return corrupt("{}: a page's CRC-32 is not that of its bytes", subject).cure("get the file again");
   return page;
 }

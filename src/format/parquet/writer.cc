@@ -4,8 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include <isa-l.h>
-
+#include "base/hashes/crc32.h"
 #include "format/parquet/thrift_writer.h"
 
 namespace stoker::formats {
@@ -39,12 +38,6 @@ void put_number(std::string& text, T value) {
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// CRC-32 as in gzip: Parquet's own of a page.
-std::uint32_t crc32_of(std::string_view bytes, std::uint32_t seed) {
-  auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
-  return crc32_gzip_refl(seed, data, bytes.size());
 }
 
 std::string page_header(std::uint64_t bytes, std::uint64_t values, std::optional<std::uint32_t> crc) {
@@ -199,7 +192,8 @@ Status ParquetWriter::end_page(Column& column) {
     body += levels;
   }
   const std::uint64_t bytes = body.size() + column.values.size();
-  const std::uint32_t crc = crc32_of(column.values, crc32_of(body, 0));
+  const std::uint32_t crc =
+      crc32(std::as_bytes(std::span(column.values)), crc32(std::as_bytes(std::span(body))));
   const std::string head = page_header(bytes, column.rows, crc) + body;
   const std::uint64_t size = head.size() + column.values.size();
   if (column.is_streamed) {

@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include <isa-l.h>
-
+#include "base/hashes/crc32.h"
 #include "format/samples/fields.h"
 
 namespace stoker::formats {
@@ -16,10 +15,6 @@ constexpr std::uint16_t kWideField = 1;
 constexpr std::uint16_t kVersion = 45;  // the first with 64-bit sizes
 constexpr std::uint16_t kNamesAreUtf8 = 1 << 11;
 constexpr std::uint32_t kMidnight1980 = 0x0021'0000;  // no earlier time can be said
-
-std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t seed) {
-  return crc32_gzip_refl(seed, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-}
 
 }  // namespace
 
@@ -49,7 +44,7 @@ Status StoredZipWriter::put(std::string_view bytes) {
 Status StoredZipWriter::begin_first() { return put(local_header(members_[0], /*is_wide=*/true)); }
 
 Status StoredZipWriter::append(std::span<const std::byte> piece, std::uint32_t crc32c) {
-  members_[0].crc32 = crc32_of(piece, members_[0].crc32);
+  members_[0].crc32 = crc32(piece, members_[0].crc32);
   members_[0].bytes += piece.size();
   at_ += piece.size();
   return sink_.write_with_crc(piece, crc32c);
@@ -57,14 +52,14 @@ Status StoredZipWriter::append(std::span<const std::byte> piece, std::uint32_t c
 
 Status StoredZipWriter::append(std::string_view piece) {
   const auto bytes = std::as_bytes(std::span(piece));
-  members_[0].crc32 = crc32_of(bytes, members_[0].crc32);
+  members_[0].crc32 = crc32(bytes, members_[0].crc32);
   members_[0].bytes += piece.size();
   return put(piece);
 }
 
 Status StoredZipWriter::add(std::string name, std::span<const std::byte> bytes) {
   const Member& member = members_.emplace_back(
-      Member{.name = std::move(name), .offset = at_, .bytes = bytes.size(), .crc32 = crc32_of(bytes, 0)});
+      Member{.name = std::move(name), .offset = at_, .bytes = bytes.size(), .crc32 = crc32(bytes)});
   RETURN_IF_ERROR(put(local_header(member, bytes.size() >= kNarrow)));
   at_ += bytes.size();
   return sink_.write(bytes);

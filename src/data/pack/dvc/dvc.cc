@@ -222,10 +222,6 @@ Result<std::string> file_difference(const Path& data, const DvcFile& dvc, DvcDep
   return format("MD5 {}, {} says {}", short_md5(found), said.file, short_md5(said.md5));
 }
 
-}  // namespace
-
-namespace {
-
 // The text of a file that may not be there.
 Result<std::optional<std::string>> text_if_there(const Path& path) {
   constexpr ByteCount kMost = 64_MiB;

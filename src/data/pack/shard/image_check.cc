@@ -5,8 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include <isa-l/crc.h>
-
+#include "base/hashes/crc32.h"
 #include "base/text.h"
 #include "data/decode/image.h"
 #include "data/transform/kernels/kernels.h"
@@ -35,13 +34,6 @@ std::size_t big_endian_16(std::span<const std::byte> bytes, std::size_t i) {
 
 std::size_t big_endian_32(std::span<const std::byte> bytes, std::size_t i) {
   return big_endian_16(bytes, i) << 16 | big_endian_16(bytes, i + 2);
-}
-
-// CRC-32 as PNG and gzip have it.
-std::uint32_t png_crc(std::span<const std::byte> bytes) {
-  // ISA-L reads only; its parameter lacks the const in some versions.
-  auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
-  return crc32_gzip_refl(0, data, bytes.size());
 }
 
 // The position behind entropy-coded data: of the next marker that is neither a stuffed zero nor a restart.
@@ -170,7 +162,7 @@ ImageVerdict scan_png(std::span<const std::byte> bytes, const ImageInfo& info) {
     const std::size_t length = big_endian_32(bytes, i);
     if (length > bytes.size() - i - kAround) return bad("truncated", "PNG ends inside a chunk");
     const std::span<const std::byte> covered = bytes.subspan(i + 4, length + 4);
-    if (png_crc(covered) != big_endian_32(bytes, i + 8 + length)) {
+    if (crc32(covered) != big_endian_32(bytes, i + 8 + length)) {
       return bad("broken", format("PNG chunk at byte {} has a wrong CRC", i));
     }
     if (std::memcmp(covered.data(), "IEND", 4) == 0) break;
