@@ -2,6 +2,7 @@
 // be.
 #include <algorithm>
 #include <array>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -55,7 +56,10 @@ void find_script_as_program(const Script& script, Report& report) {
         is_one_of(typed, {"train.py", "main.py", "run.py", "test.py", "eval.py", "evaluate.py", "finetune.py",
                           "pretrain.py", "inference.py", "predict.py"});
     // Packages bring programs that end like that; those of a project lie beside its script.
-    if (!is_usual && !path_exists(report.place().directory / typed)) continue;
+    const Path file = report.place().directory / typed;
+    if (!is_usual && !path_exists(file)) continue;
+    // srun, after PATH, looks at the folder too, for what may be executed (search_path in Slurm's srun).
+    if (call.context.launcher && ::access(file.c_str(), X_OK) == 0) continue;
     const std::size_t at = call.program_word->span.begin;
     report.replace(
         {at, at},

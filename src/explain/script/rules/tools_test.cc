@@ -122,6 +122,10 @@ TEST(ScriptClashes, a_file_of_the_folder_is_no_program) {
   const ScriptPlace place{.directory = folder.path()};
   EXPECT_EQ(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\nsrun convert.py\n", place),
             Found{"3:job"});
+  // srun takes one of the folder that may be executed, the shell does not.
+  std::filesystem::permissions(folder.path() / "convert.py", std::filesystem::perms::owner_all);
+  EXPECT_THAT(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\nsrun convert.py\n", place), IsEmpty());
+  EXPECT_EQ(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\nconvert.py\n", place), Found{"3:job"});
   // Packages bring programs of such names, and PATH may lead anywhere.
   EXPECT_THAT(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\ngdal_merge.py a\n", place), IsEmpty());
   EXPECT_THAT(found("script-as-program", "#!/bin/bash\n#SBATCH -n 1\nexport PATH=$PWD:$PATH\ntrain.py\n"),
