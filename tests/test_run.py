@@ -169,6 +169,19 @@ def test_the_capsule_is_whole_when_the_run_ends(stoker, tmp_path):
     assert (capsule / "data.json").exists()
 
 
+def test_what_is_killed_with_the_ranks_is_not_the_capsule(stoker, tmp_path):
+    """While packages are still listed, a rank that does not end is killed."""
+    slow = "import sys, time\nif sys.orig_argv[1:2] == ['-c']: time.sleep(7)\n"
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow/sitecustomize.py").write_text(slow)
+    text = "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    text += "sys.exit(5) if os.environ['RANK'] == '1' else time.sleep(600)\n"
+    job = Job(tmp_path, python(tmp_path, "p.py", text), more="timeouts: {grace: 0s}\n")
+    stoker("run", "job.yaml", code=5, env={"PYTHONPATH": str(tmp_path / "slow")})
+    assert "==" in (job.run_folder() / "capsule/packages.txt").read_text()
+    assert not job.processes()
+
+
 def test_the_dry_run_shows_the_plan_and_writes_nothing(stoker, tmp_path):
     Job(tmp_path, "python train.py --lr 0.1", ranks=3)
     result = stoker("run", "job.yaml", "--dry-run", code=0)

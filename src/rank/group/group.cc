@@ -211,20 +211,21 @@ void RankGroup::stop_all(int signal, std::string why) {
 void RankGroup::kill_all() {
   has_killed_ = true;
   for (const Starter& starter : starters_) was_srun_killed_ |= !starter.rank && !starter.has_ended;
-  for (const ProcessFacts& process : ours()) {
-    if (process.pid != helper_) signal_process(process, SIGKILL);
-  }
+  for (const ProcessFacts& process : ours()) signal_process(process, SIGKILL);
 }
 
-// All below us but the spared child and what is below that.
+// All below us but the spared child, the helper, and what is below these: programs that the helper asks (git,
+// Python) are no rank's.
 std::vector<ProcessFacts> RankGroup::ours() const {
   std::vector<ProcessFacts> all = descendants(::getpid());
-  if (options_.spared <= 0) return all;
-  std::vector<pid_t> spared = {options_.spared};
-  for (const ProcessFacts& process : descendants(options_.spared)) spared.push_back(process.pid);
-  std::erase_if(all, [&](const ProcessFacts& process) {
-    return std::find(spared.begin(), spared.end(), process.pid) != spared.end();
-  });
+  for (const pid_t root : {options_.spared, helper_}) {
+    if (root <= 0) continue;
+    std::vector<pid_t> spared = {root};
+    for (const ProcessFacts& process : descendants(root)) spared.push_back(process.pid);
+    std::erase_if(all, [&](const ProcessFacts& process) {
+      return std::find(spared.begin(), spared.end(), process.pid) != spared.end();
+    });
+  }
   return all;
 }
 
@@ -273,6 +274,7 @@ Result<Ending> RankGroup::finish() {
   kill_all();
   const Deadline deadline = Deadline::after(5s);
   if (helper_ > 0) (void)::kill(-helper_, SIGKILL);
+  helper_ = -1;
   while (is_anything_left() && !deadline.passed()) {
     kill_all();
     ::poll(nullptr, 0, 5);
