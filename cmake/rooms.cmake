@@ -149,6 +149,9 @@ function(stoker_add_programs)
     # What tests/test_zarr.py and tests/test_hdf5.py drive.
     add_executable(arrays ${CMAKE_SOURCE_DIR}/tests/programs/arrays.cc)
     target_link_libraries(arrays PRIVATE stoker_format)
+    # What tests/test_parquet_tables.py drives.
+    add_executable(tables ${CMAKE_SOURCE_DIR}/tests/programs/tables.cc)
+    target_link_libraries(tables PRIVATE stoker_format)
   endif()
   if(TARGET stoker_torch)
     add_executable(stoker-train ${CMAKE_SOURCE_DIR}/src/torch/train_main.cc)

@@ -1,11 +1,38 @@
-// Parquet files of any bytes: columns of as many values or places as there are rows, or an error, in bounded
-// memory; and every place lies in the file.
+// Parquet files of any bytes: columns of as many values or places as there are rows, lists that add up, or an
+// error, in bounded memory; and every place lies in the file or its unpacked pages.
 #include <cstring>
 
 #include "format/parquet/parquet.h"
 
+namespace {
+
+using namespace stoker::formats;
+
+void check_places(std::span<const ParquetFile::Place> places, std::uint64_t rows, std::uint64_t size) {
+  CHECK(places.size() == rows);
+  for (const ParquetFile::Place& place : places)
+    CHECK(place.offset <= size && place.bytes <= size - place.offset);
+}
+
+// Slots are the items of the innermost lists, items of each level the lists of the next.
+void check_values(const ParquetLeaf& leaf, const ParquetValues& values, std::uint64_t rows) {
+  CHECK(values.rows == rows && values.lists.size() == leaf.lists);
+  CHECK(values.numbers.size() == values.slots * byte_width(leaf.type));
+  CHECK(values.texts.size() == (leaf.type == ParquetLeaf::Type::bytes ? values.slots : 0));
+  CHECK(values.present.empty() || values.present.size() == values.slots);
+  std::uint64_t above = rows;
+  for (const ParquetValues::List& list : values.lists) {
+    CHECK(list.offsets.size() == above + 1 && list.offsets.front() == 0);
+    CHECK(list.present.empty() || list.present.size() == above);
+    for (std::size_t i = 1; i < list.offsets.size(); ++i) CHECK(list.offsets[i - 1] <= list.offsets[i]);
+    above = list.offsets.back();
+  }
+  CHECK(above == values.slots);
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace stoker::formats;
   const auto bytes = std::as_bytes(std::span(data, size));
   const auto file = ParquetFile::open(
       [bytes](std::uint64_t at, std::span<std::byte> out) -> stoker::Status {
@@ -15,14 +42,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       },
       size, "fuzz");
   if (!file.ok()) return 0;
-  for (const std::string& name : file->names()) {
-    const auto columns = file->read({&name, 1}, {.values = {1 << 20}});
-    if (columns.ok()) CHECK((*columns)[0].values.size() == file->rows());
-    const auto places = file->places(name, {.values = {1 << 20}});
-    if (!places.ok()) continue;
-    CHECK(places->size() == file->rows());
-    for (const ParquetFile::Place& place : *places)
-      CHECK(place.offset <= size && place.bytes <= size - place.offset);
+  constexpr ParquetLimits kLimits = {.values = {1 << 20}};
+  for (std::size_t leaf = 0; leaf < file->leaves().size(); ++leaf) {
+    for (std::size_t group = 0; group < file->groups(); ++group) {
+      (void)file->range_of(group, leaf);
+      const auto values = file->read_leaf(group, leaf, kLimits);
+      if (values.ok()) check_values(file->leaves()[leaf], *values, file->rows(group));
+    }
+    const auto texts = file->read_texts(leaf, kLimits);
+    if (texts.ok()) CHECK(texts->size() == file->rows());
+    const auto packed = file->packed(leaf, kLimits);
+    if (packed.ok()) check_places(packed->places, file->rows(), packed->pages.shape[0]);
+    const auto places = file->places(leaf, kLimits);
+    if (places.ok()) check_places(*places, file->rows(), size);
   }
   return 0;
 }

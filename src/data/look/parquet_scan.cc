@@ -21,24 +21,29 @@ constexpr std::uint64_t kKeyLimit = 4096;
 // The columns of one file: where bytes lie, and numbers in digits.
 struct Table {
   std::vector<std::pair<std::string, Places>> bytes;
-  std::vector<formats::ParquetColumn> numbers;
+  std::vector<std::pair<std::string, std::vector<std::string>>> numbers;
   std::vector<std::string> others;  // lists, and columns of what is neither bytes nor whole numbers
   std::uint64_t rows = 0;
 };
+
+bool holds_bytes(const formats::ParquetLeaf& leaf) {
+  return leaf.type == formats::ParquetLeaf::Type::bytes && leaf.lists == 0;
+}
 
 // All but the columns of bytes.
 Result<Table> begin_table(const ParquetFile& file) {
   Table table;
   table.rows = file.rows();
-  table.others = file.lists();
-  std::vector<std::string> numbers;
-  for (const std::string& name : file.names()) {
-    const ParquetFile::Kind kind = file.kind(name);
-    if (kind == ParquetFile::Kind::integers) numbers.push_back(name);
-    if (kind == ParquetFile::Kind::other) table.others.push_back(name);
+  for (std::size_t i = 0; i < file.leaves().size(); ++i) {
+    const formats::ParquetLeaf& leaf = file.leaves()[i];
+    if (holds_bytes(leaf)) continue;
+    if (leaf.lists > 0 || !is_integer(leaf.type)) {
+      table.others.push_back(leaf.name);
+      continue;
+    }
+    OK_OR_RETURN(texts, file.read_texts(i));
+    table.numbers.emplace_back(leaf.name, std::move(texts));
   }
-  OK_OR_RETURN(read, file.read(numbers));
-  table.numbers = std::move(read);
   return table;
 }
 
@@ -49,11 +54,11 @@ formats::ExampleRecord record_of(const Table& table, std::uint64_t row) {
     const ParquetFile::Place& place = places[row];
     if (place.is_there) record.files.push_back({.name = name, .offset = place.offset, .bytes = place.bytes});
   }
-  for (const formats::ParquetColumn& column : table.numbers) {
+  for (const auto& [name, texts] : table.numbers) {
     std::int64_t value = 0;
-    if (!parse_number(column.values[row], &value)) continue;  // missing
-    if (column.name == kLabel) record.label = value;
-    if (column.name != kLabel) record.numbers.push_back({.name = column.name, .value = value});
+    if (!parse_number(texts[row], &value)) continue;  // missing
+    if (name == kLabel) record.label = value;
+    if (name != kLabel) record.numbers.push_back({.name = name, .value = value});
   }
   return record;
 }
@@ -145,10 +150,10 @@ class Spool {
 Result<ShardScan> scan_parquet(const ParquetFile& file, const formats::ReadAt& read,
                                const std::string& subject, const std::string& stem) {
   OK_OR_RETURN(table, begin_table(file));
-  for (const std::string& name : file.names()) {
-    if (file.kind(name) != ParquetFile::Kind::bytes) continue;
-    OK_OR_RETURN(places, file.places(name));
-    table.bytes.emplace_back(name, std::move(places));
+  for (std::size_t leaf = 0; leaf < file.leaves().size(); ++leaf) {
+    if (!holds_bytes(file.leaves()[leaf])) continue;
+    OK_OR_RETURN(places, file.places(leaf));
+    table.bytes.emplace_back(file.leaves()[leaf].name, std::move(places));
   }
   return samples_of(table, read, subject, stem);
 }
@@ -159,13 +164,13 @@ Result<ShardScan> scan_packed_parquet(const ParquetFile& file, const formats::Sh
   OK_OR_RETURN(table, begin_table(file));
   std::vector<formats::ChunkedArray> arrays;
   std::uint64_t begin = 0;
-  for (const std::string& name : file.names()) {
-    if (file.kind(name) != ParquetFile::Kind::bytes) continue;
-    OK_OR_RETURN(packed, file.packed(name));
+  for (std::size_t leaf = 0; leaf < file.leaves().size(); ++leaf) {
+    if (!holds_bytes(file.leaves()[leaf])) continue;
+    OK_OR_RETURN(packed, file.packed(leaf));
     for (ParquetFile::Place& place : packed.places) place.offset += begin;
     begin += packed.pages.shape[0];
     arrays.push_back(std::move(packed.pages));
-    table.bytes.emplace_back(name, std::move(packed.places));
+    table.bytes.emplace_back(file.leaves()[leaf].name, std::move(packed.places));
   }
   OK_OR_RETURN(chunks, formats::ChunkMap::create(std::move(arrays), size, subject));
   const formats::ChunkReader reader(chunks, std::make_shared<formats::ChunkCache>(formats::kKeptChunks),
@@ -184,13 +189,13 @@ Result<ShardScan> unpack_parquet(const ParquetFile& file, const std::string& sub
                                  File& out, Progress& progress) {
   OK_OR_RETURN(table, begin_table(file));
   Spool spool(out);
-  for (const std::string& name : file.names()) {
-    if (file.kind(name) != ParquetFile::Kind::bytes) continue;
-    Places& places = table.bytes.emplace_back(name, Places()).second;
+  for (std::size_t leaf = 0; leaf < file.leaves().size(); ++leaf) {
+    if (!holds_bytes(file.leaves()[leaf])) continue;
+    Places& places = table.bytes.emplace_back(file.leaves()[leaf].name, Places()).second;
     for (std::size_t group = 0; group < file.groups(); ++group) {
       if (progress.stop_requested()) return cancelled("{}: interrupted while it was unpacked", subject);
-      OK_OR_RETURN(values, file.read_group(group, name));
-      for (const std::string& value : values) {
+      OK_OR_RETURN(values, file.read_leaf(group, leaf));
+      for (const std::string& value : values.texts) {
         OK_OR_RETURN(place, spool.add(value));
         places.push_back(place);
       }
@@ -215,12 +220,12 @@ Result<bool> holds_samples(const Path& path) {
                            return opened.read_at(at, out);
                          },
                          size, printable(path.string())));
-  for (const std::string& name : file.names()) {
-    if (name == kKey) return true;
-    if (file.groups() == 0 || file.kind(name) != ParquetFile::Kind::bytes) continue;
-    const auto values = file.read_group(0, name);
-    if (!values.ok() || values->empty()) continue;  // reading it as samples or as a list says why
-    if (image_kind(std::as_bytes(std::span(values->front()))).ok()) return true;
+  for (std::size_t leaf = 0; leaf < file.leaves().size(); ++leaf) {
+    if (file.leaves()[leaf].name == kKey) return true;
+    if (file.groups() == 0 || !holds_bytes(file.leaves()[leaf])) continue;
+    const auto values = file.read_leaf(0, leaf);
+    if (!values.ok() || values->texts.empty()) continue;  // reading it as samples or as a list says why
+    if (image_kind(std::as_bytes(std::span(values->texts.front()))).ok()) return true;
   }
   return false;
 }

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/chunks/filters.h"
-#include "format/parquet/unpack.h"
+#include "format/parquet/pages/unpack.h"
 
 namespace stoker::formats {
 

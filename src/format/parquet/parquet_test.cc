@@ -43,12 +43,14 @@ TEST(Parquet, reads_text_and_numbers_and_leaves_missing_ones_empty) {
   const std::string text = small_file();
   const auto file = open(text);
   ASSERT_TRUE(file.ok()) << file.status().message();
-  EXPECT_THAT(file->names(), ElementsAre("path", "label"));
+  ASSERT_EQ(file->leaves().size(), 2u);
+  EXPECT_EQ(file->find("label"), 1u);
   EXPECT_EQ(file->rows(), 3u);
-  const auto columns = file->read(file->names());
-  ASSERT_TRUE(columns.ok()) << columns.status().message();
-  EXPECT_THAT((*columns)[0].values, ElementsAre("a.jpg", "b.jpg", ""));
-  EXPECT_THAT((*columns)[1].values, ElementsAre("3", "-1", "5"));
+  const auto paths = file->read_texts(0);
+  const auto labels = file->read_texts(1);
+  ASSERT_TRUE(paths.ok() && labels.ok()) << paths.status().message() << labels.status().message();
+  EXPECT_THAT(*paths, ElementsAre("a.jpg", "b.jpg", ""));
+  EXPECT_THAT(*labels, ElementsAre("3", "-1", "5"));
 }
 
 TEST(Parquet, refuses_every_truncation) {
@@ -66,9 +68,11 @@ TEST(Parquet, survives_every_flipped_bit) {
       text[i] = static_cast<char>(text[i] ^ 1 << bit);
       const auto file = open(text);
       if (!file.ok()) continue;
-      const auto columns = file->read(file->names());
-      if (!columns.ok()) continue;
-      for (const ParquetColumn& column : *columns) EXPECT_EQ(column.values.size(), file->rows()) << i;
+      for (std::size_t leaf = 0; leaf < file->leaves().size(); ++leaf) {
+        const auto texts = file->read_texts(leaf);
+        if (!texts.ok()) continue;
+        EXPECT_EQ(texts->size(), file->rows()) << i;
+      }
     }
   }
 }
@@ -86,7 +90,7 @@ TEST(Parquet, says_what_is_wrong) {
   text[4 + 14] = '\x7F';  // in the dictionary
   const auto file = open(text);
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(file->read({&file->names()[0], 1}).error().message(),
+  EXPECT_EQ(file->read_texts(0).error().message(),
             "list.parquet: column 'path': a page does not unpack to its size");
 }
 
@@ -94,7 +98,7 @@ TEST(Parquet, keeps_to_its_limit) {
   const std::string text = small_file();
   const auto file = open(text);
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(file->read({&file->names()[0], 1}, {.values = {100}}).error().message(),
+  EXPECT_EQ(file->read_texts(0, {.values = {100}}).error().message(),
             "list.parquet: column 'path': is too large");
 }
 

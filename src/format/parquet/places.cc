@@ -1,10 +1,7 @@
 // Where the values of a column lie. What is read are headers, levels and lengths; a value is passed over.
-#include <bit>
 #include <cstring>
-#include <optional>
 
-#include "format/parquet/hybrid.h"
-#include "format/parquet/page.h"
+#include "format/parquet/pages/page.h"
 #include "format/parquet/parquet.h"
 
 namespace stoker::formats {
@@ -18,12 +15,13 @@ constexpr std::uint64_t kLevelLimit = 16u << 20;
 // A column chunk, read through a window that moves from front to back.
 class ChunkPlaces {
  public:
-  ChunkPlaces(const ReadAt& read, const ParquetFile::Chunk& chunk, const std::string& subject,
-              std::vector<ParquetFile::Place>& places)
-      : read_(read), chunk_(chunk), subject_(subject), places_(places), rows_left_(chunk.rows) {}
+  ChunkPlaces(const ReadAt& read, const ParquetChunk& chunk, const LeafLayout& layout,
+              const std::string& subject, std::vector<ParquetFile::Place>& places)
+      : read_(read), chunk_(chunk), layout_(layout), subject_(subject), places_(places) {}
 
   // The chunk lies inside the file.
-  Status run() {
+  Status run(std::uint64_t rows) {
+    rows_left_ = rows;
     at_ = static_cast<std::uint64_t>(chunk_.begin);
     end_ = at_ + static_cast<std::uint64_t>(chunk_.bytes);
     if (chunk_.codec != 0) return not_plain("is compressed");
@@ -31,7 +29,7 @@ class ChunkPlaces {
       OK_OR_RETURN(page, next_header());
       const std::uint64_t page_end = at_ + static_cast<std::uint64_t>(page.packed_bytes);
       if (page.type == kDictionaryPage) return not_plain("has a dictionary");
-      if (page.type == kDataPage || page.type == kDataPage2) RETURN_IF_ERROR(take(page, page_end));
+      if (page.is_data()) RETURN_IF_ERROR(take(page, page_end));
       at_ = page_end;
     }
     return rows_left_ == 0 ? Status() : damaged();
@@ -64,46 +62,48 @@ class ChunkPlaces {
       const PageHeader page = read_page_header(reader);
       if (reader.is_damaged() && size < end_ - at_ && window < kHeaderLimit) continue;
       at_ += reader.position();
-      const bool holds = !reader.is_damaged() && page.bytes >= 0 && page.packed_bytes >= 0 &&
-                         static_cast<std::uint64_t>(page.packed_bytes) <= end_ - at_;
-      if (!holds) return damaged();
+      if (reader.is_damaged() || !is_sound(page, end_ - at_)) return damaged();
       return page;
     }
   }
 
   Status take(const PageHeader& page, std::uint64_t end) {
     if (page.encoding != kPlainValues) return not_plain("is not plain");
-    if (page.bytes != page.packed_bytes || page.values < 0 || page.repetition_bytes != 0 ||
-        static_cast<std::uint64_t>(page.values) > rows_left_) {
-      return damaged();
-    }
+    const auto count = static_cast<std::uint64_t>(page.values);
+    if (page.bytes != page.packed_bytes || count > rows_left_) return damaged();
+    const unsigned deepest = layout_.definition;
     std::uint64_t levels = 0;
     if (page.type == kDataPage2) {
-      if (page.level_bytes < 0) return damaged();
-      levels = static_cast<std::uint64_t>(page.level_bytes);
-    } else if (chunk_.definition > 0) {
+      at_ += static_cast<std::uint64_t>(page.repetition_bytes);
+      levels = static_cast<std::uint64_t>(page.definition_bytes);
+    } else if (deepest > 0 && page.definition_encoding == kBitPacked) {
+      return not_plain("is of an old writer");
+    } else if (deepest > 0) {
       OK_OR_RETURN(length, number(end));
       levels = length;
     }
     if (levels > end - at_ || levels > kLevelLimit) return damaged();
     OK_OR_RETURN(stored, bytes(levels));
-    const std::vector<std::byte> kept(stored.begin(), stored.end());
+    present_.assign(count, static_cast<std::uint8_t>(deepest));
+    if (deepest > 0 && !read_levels(stored, kRleValues, deepest, count, present_)) return damaged();
     at_ += levels;
-    Hybrid present(kept, static_cast<unsigned>(std::bit_width(chunk_.definition)));
-    for (std::int64_t i = 0; i < page.values; ++i) {
-      std::uint32_t level = chunk_.definition;
-      if (chunk_.definition > 0 && !present.next(level)) return damaged();
+    for (const std::uint8_t level : present_) {
       ParquetFile::Place place;
-      if (level == chunk_.definition) {
-        OK_OR_RETURN(length, number(end));
+      if (level == deepest) {
+        OK_OR_RETURN(length, length_of_value(end));
         if (length > end - at_) return damaged();
         place = {.offset = at_, .bytes = length, .is_there = true};
         at_ += length;
       }
       places_.push_back(place);
     }
-    rows_left_ -= static_cast<std::uint64_t>(page.values);
+    rows_left_ -= count;
     return {};
+  }
+
+  Result<std::uint32_t> length_of_value(std::uint64_t end) {
+    if (layout_.stored.width > 0) return layout_.stored.width;
+    return number(end);
   }
 
   // A length that stands before what it is the length of, in a page that ends at `end`.
@@ -117,10 +117,12 @@ class ChunkPlaces {
   }
 
   const ReadAt& read_;
-  const ParquetFile::Chunk& chunk_;
+  const ParquetChunk& chunk_;
+  const LeafLayout& layout_;
   const std::string& subject_;
   std::vector<ParquetFile::Place>& places_;
-  std::uint64_t rows_left_;
+  std::uint64_t rows_left_ = 0;
+  std::vector<std::uint8_t> present_;  // of a page: the level of each value
   std::uint64_t at_ = 0;
   std::uint64_t end_ = 0;
   std::uint64_t window_at_ = 0;
@@ -129,20 +131,22 @@ class ChunkPlaces {
 
 }  // namespace
 
-Result<std::vector<ParquetFile::Place>> ParquetFile::places(const std::string& column,
+Result<std::vector<ParquetFile::Place>> ParquetFile::places(std::size_t leaf,
                                                             const ParquetLimits& limits) const {
   constexpr std::uint64_t kEach = 32;
   std::vector<Place> places;
-  const std::string subject = shown(column);
-  if (rows_ > limits.values.value / kEach) return invalid("{}: is too large", subject);
-  for (const Chunk& chunk : chunks_) {
-    if (chunk.name != column) continue;
-    if (chunk.type != kParquetByteArray) return invalid("{}: does not hold bytes", subject);
-    RETURN_IF_ERROR(check_place(chunk));
-    RETURN_IF_ERROR(ChunkPlaces(read_, chunk, subject, places).run());
+  const std::string subject = shown(leaf);
+  if (leaves_[leaf].type != ParquetLeaf::Type::bytes || leaves_[leaf].lists > 0)
+    return invalid("{}: does not hold bytes", subject);
+  if (rows() > limits.values.value / kEach) return invalid("{}: is too large", subject);
+  for (const ParquetGroup& group : footer_.groups) {
+    const ParquetChunk& chunk = group.chunks[leaf];
+    RETURN_IF_ERROR(check_chunk(chunk, leaf));
+    ChunkPlaces reader(read_, chunk, footer_.leaves[leaf].layout, subject, places);
+    RETURN_IF_ERROR(reader.run(group.rows));
   }
-  if (places.size() == rows_) return places;
-  return corrupt("{}: has {} values, the file {} rows", subject, places.size(), rows_);
+  if (places.size() == rows()) return places;
+  return corrupt("{}: has {} values, the file {} rows", subject, places.size(), rows());
 }
 
 }  // namespace stoker::formats

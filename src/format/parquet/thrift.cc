@@ -27,6 +27,8 @@ std::int64_t ThriftReader::integer() {
   return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
 }
 
+std::int64_t ThriftReader::small() { return static_cast<std::int8_t>(byte()); }
+
 std::string ThriftReader::text() {
   const std::uint64_t length = varint();
   if (is_damaged_ || length > bytes_.size() - at_) {

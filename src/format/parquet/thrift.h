@@ -56,6 +56,8 @@ class ThriftReader {
     for (std::uint64_t i = 0; i < items && !is_damaged_; ++i) on_item();
   }
   std::int64_t integer();
+  /// A field of Type::byte, which alone is no varint.
+  std::int64_t small();
   std::string text();
 
   bool is_damaged() const { return is_damaged_; }
@@ -78,5 +80,10 @@ class ThriftReader {
   int depth_ = 0;
   bool is_damaged_ = false;
 };
+
+/// Whether integer() reads it.
+inline bool is_integer(const ThriftReader::Field& field) {
+  return field.type >= ThriftReader::Type::i16 && field.type <= ThriftReader::Type::i64;
+}
 
 }  // namespace stoker::formats

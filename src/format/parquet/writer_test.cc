@@ -73,16 +73,21 @@ TEST(ParquetWriter, what_it_writes_is_read_again) {
   const Written written = write(kShape, kRows);
   const auto file = open(written.text);
   ASSERT_TRUE(file.ok()) << file.status().message();
-  EXPECT_THAT(file->names(), ElementsAre("__key__", "jpg", "seg.png", "cls"));
   EXPECT_EQ(file->rows(), 4u);
-  EXPECT_EQ(file->kind("jpg"), ParquetFile::Kind::bytes);
-  EXPECT_EQ(file->kind("cls"), ParquetFile::Kind::integers);
-  const auto columns = file->read(file->names());
-  ASSERT_TRUE(columns.ok()) << columns.status().message();
-  EXPECT_THAT((*columns)[0].values, ElementsAre("a/1", "a/2", "b/3", "b/4"));
-  EXPECT_THAT((*columns)[1].values, ElementsAre("first", "second", "", ""));
-  EXPECT_THAT((*columns)[2].values, ElementsAre("one", "", "three", "four"));
-  EXPECT_THAT((*columns)[3].values, ElementsAre("3", "", "0", "7"));
+  ASSERT_EQ(file->leaves().size(), 4u);
+  EXPECT_EQ(file->find("cls"), 3u);
+  EXPECT_EQ(file->leaves()[1].type, ParquetLeaf::Type::bytes);
+  EXPECT_EQ(file->leaves()[3].type, ParquetLeaf::Type::int64);
+  std::vector<std::vector<std::string>> columns;
+  for (std::size_t leaf = 0; leaf < 4; ++leaf) {
+    const auto texts = file->read_texts(leaf);
+    ASSERT_TRUE(texts.ok()) << texts.status().message();
+    columns.push_back(*texts);
+  }
+  EXPECT_THAT(columns[0], ElementsAre("a/1", "a/2", "b/3", "b/4"));
+  EXPECT_THAT(columns[1], ElementsAre("first", "second", "", ""));
+  EXPECT_THAT(columns[2], ElementsAre("one", "", "three", "four"));
+  EXPECT_THAT(columns[3], ElementsAre("3", "", "0", "7"));
 }
 
 TEST(ParquetWriter, offsets_lead_to_the_files_in_the_order_they_were_added) {
@@ -114,8 +119,8 @@ TEST(ParquetWriter, places_that_a_reader_finds_are_those_it_told) {
   const Written written = write(kShape, rows);
   const auto file = open(written.text);
   ASSERT_TRUE(file.ok());
-  const auto first = file->places("jpg");
-  const auto second = file->places("seg.png");
+  const auto first = file->places(*file->find("jpg"));
+  const auto second = file->places(*file->find("seg.png"));
   ASSERT_TRUE(first.ok() && second.ok()) << first.status().message();
   ASSERT_EQ(written.offsets.size(), order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -135,7 +140,7 @@ TEST(ParquetWriter, a_group_ends_when_enough_waits_for_it) {
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->groups(), 3u);
   EXPECT_EQ(file->rows(0) + file->rows(1) + file->rows(2), 80u);
-  const auto places = file->places("seg.png");
+  const auto places = file->places(*file->find("seg.png"));
   ASSERT_TRUE(places.ok());
   EXPECT_EQ(written.text.substr(places->back().offset, 3), "yyy");
 }
@@ -151,9 +156,9 @@ TEST(ParquetWriter, streams_a_large_file_in_pieces) {
   ASSERT_TRUE(writer.finish().ok());
   const auto file = open(memory.text);
   ASSERT_TRUE(file.ok());
-  const auto column = file->read(std::vector<std::string>{"bin"});
-  ASSERT_TRUE(column.ok()) << column.status().message();
-  EXPECT_EQ((*column)[0].values[0], piece + piece + piece);
+  const auto texts = file->read_texts(*file->find("bin"));
+  ASSERT_TRUE(texts.ok()) << texts.status().message();
+  EXPECT_EQ(texts->front(), piece + piece + piece);
 }
 
 TEST(ParquetWriter, a_file_that_is_too_large_for_a_value_is_refused_with_its_sample) {
@@ -182,8 +187,8 @@ TEST(ParquetPlaces, every_flipped_byte_gives_places_in_the_file_or_an_error) {
       text[at] = static_cast<char>(text[at] ^ flip);
       const auto file = open(text);
       if (!file.ok()) continue;
-      for (const std::string& name : file->names()) {
-        const auto places = file->places(name);
+      for (std::size_t leaf = 0; leaf < file->leaves().size(); ++leaf) {
+        const auto places = file->places(leaf);
         if (!places.ok()) continue;
         for (const ParquetFile::Place& place : *places) {
           EXPECT_LE(place.offset, text.size());
@@ -204,9 +209,10 @@ TEST(ParquetPlaces, refuses_to_hold_more_than_it_may) {
   const std::string whole = write(kShape, kRows).text;
   const auto file = open(whole);
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(file->places("jpg", {.values = {100}}).status().message(),
+  EXPECT_EQ(file->places(*file->find("jpg"), {.values = {100}}).status().message(),
             "x.parquet: column 'jpg': is too large");
-  EXPECT_EQ(file->places("cls").status().message(), "x.parquet: column 'cls': does not hold bytes");
+  EXPECT_EQ(file->places(*file->find("cls")).status().message(),
+            "x.parquet: column 'cls': does not hold bytes");
 }
 
 }  // namespace

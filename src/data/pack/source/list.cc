@@ -114,10 +114,13 @@ class ListReader {
                                 return file.read_at(at, out);
                               },
                               size, subject_));
-    const std::vector<std::string>& names = parquet.names();
+    std::vector<std::string> names;  // of leaves, in their order: one in a list is none
+    for (const formats::ParquetLeaf& leaf : parquet.leaves())
+      names.push_back(leaf.lists == 0 ? leaf.name : "");
     const std::array<int, 3> places = {position(names, kPathNames), position(names, kLabelNames),
                                        position(names, kSplitNames)};
     if (places[0] < 0) {
+      std::erase(names, "");
       return invalid("{}: no column 'path' (there are: {})", subject_,
                      printable(join(names, ", ").substr(0, 200)));
     }
@@ -125,8 +128,8 @@ class ListReader {
     for (std::size_t i = 0; i < places.size(); ++i) {
       fields[i].resize(parquet.rows() * (places[i] < 0 ? 1 : 0));
       if (places[i] < 0) continue;
-      OK_OR_RETURN(column, parquet.read({&names[static_cast<std::size_t>(places[i])], 1}));
-      fields[i] = std::move(column[0].values);
+      OK_OR_RETURN(texts, parquet.read_texts(static_cast<std::size_t>(places[i])));
+      fields[i] = std::move(texts);
     }
     for (std::size_t row = 0; row < parquet.rows(); ++row)
       RETURN_IF_ERROR(add_row(fields[0][row], fields[1][row], fields[2][row], row + 1));

@@ -1,4 +1,4 @@
-#include "format/parquet/unpack.h"
+#include "format/parquet/pages/unpack.h"
 
 #include <algorithm>
 #include <cstring>
@@ -87,6 +87,8 @@ class Snappy {
 
 Status unpack_page(ParquetCodec codec, std::span<const std::byte> packed, std::span<std::byte> out,
                    std::string_view subject) {
+  // A page without values may be without any bytes, which is no stream of its codec.
+  if (packed.empty() && out.empty()) return {};
   bool is_whole = false;
   switch (codec) {
     case ParquetCodec::none:

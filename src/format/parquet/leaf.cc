@@ -1,0 +1,68 @@
+#include "format/parquet/leaf.h"
+
+namespace stoker::formats {
+
+using Type = ParquetLeaf::Type;
+
+std::size_t byte_width(Type type) {
+  switch (type) {
+    case Type::boolean:
+    case Type::int8:
+    case Type::uint8:
+      return 1;
+    case Type::int16:
+    case Type::uint16:
+    case Type::float16:
+      return 2;
+    case Type::int32:
+    case Type::uint32:
+    case Type::float32:
+      return 4;
+    case Type::int64:
+    case Type::uint64:
+    case Type::float64:
+      return 8;
+    case Type::bytes:
+    case Type::other:
+      return 0;
+  }
+  return 0;
+}
+
+std::string_view to_text(Type type) {
+  switch (type) {
+    case Type::boolean:
+      return "boolean";
+    case Type::int8:
+      return "int8";
+    case Type::uint8:
+      return "uint8";
+    case Type::int16:
+      return "int16";
+    case Type::uint16:
+      return "uint16";
+    case Type::int32:
+      return "int32";
+    case Type::uint32:
+      return "uint32";
+    case Type::int64:
+      return "int64";
+    case Type::uint64:
+      return "uint64";
+    case Type::float16:
+      return "float16";
+    case Type::float32:
+      return "float32";
+    case Type::float64:
+      return "float64";
+    case Type::bytes:
+      return "bytes";
+    case Type::other:
+      return "other";
+  }
+  return "other";
+}
+
+bool is_integer(Type type) { return type >= Type::int8 && type <= Type::uint64; }
+
+}  // namespace stoker::formats

@@ -1,0 +1,99 @@
+// The pages of a column chunk: what stands before each, and its levels and values unpacked. Thread-safe: no
+// state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "format/parquet/thrift.h"
+
+namespace stoker::formats {
+
+// As Parquet numbers them.
+constexpr std::int64_t kParquetBoolean = 0;
+constexpr std::int64_t kParquetInt32 = 1;
+constexpr std::int64_t kParquetInt64 = 2;
+constexpr std::int64_t kParquetInt96 = 3;
+constexpr std::int64_t kParquetFloat = 4;
+constexpr std::int64_t kParquetDouble = 5;
+constexpr std::int64_t kParquetByteArray = 6;
+constexpr std::int64_t kParquetFixedByteArray = 7;
+constexpr std::int64_t kPlainValues = 0;
+constexpr std::int64_t kPlainDictionary = 2;
+constexpr std::int64_t kRleValues = 3;
+constexpr std::int64_t kBitPacked = 4;  // levels of old writers
+constexpr std::int64_t kDeltaBinaryPacked = 5;
+constexpr std::int64_t kDeltaLengthByteArray = 6;
+constexpr std::int64_t kDeltaByteArray = 7;
+constexpr std::int64_t kRleDictionary = 8;
+constexpr std::int64_t kByteStreamSplit = 9;
+constexpr std::int64_t kDataPage = 0;
+constexpr std::int64_t kDictionaryPage = 2;
+constexpr std::int64_t kDataPage2 = 3;
+
+/// A page's header. Fields are as the file says them: nothing is checked.
+struct PageHeader {
+  std::int64_t type = -1;
+  std::int64_t bytes = -1;         ///< unpacked
+  std::int64_t packed_bytes = -1;  ///< as they lie there
+  std::int64_t values = -1;
+  std::int64_t encoding = -1;
+  /// Version 1: how the levels are stored; they are packed with the values.
+  std::int64_t definition_encoding = kRleValues;
+  std::int64_t repetition_encoding = kRleValues;
+  /// Version 2: the levels' bytes, which lie before the values and are not packed.
+  std::int64_t definition_bytes = 0;
+  std::int64_t repetition_bytes = 0;
+  bool is_packed = true;
+  std::optional<std::uint32_t> crc;  ///< CRC-32 (as in gzip) of the page as it lies there, if it has one
+
+  bool is_data() const { return type == kDataPage || type == kDataPage2; }
+};
+
+/// The next structure of `reader`, which says whether it is damaged.
+PageHeader read_page_header(ThriftReader& reader);
+/// A page, as it lies there.
+struct Page {
+  PageHeader header;
+  std::span<const std::byte> stored;
+};
+/// Takes the next page off the front of `bytes`. Corrupt, beginning with `subject`, when its header is
+/// damaged, when it would not lie in what follows or would unpack to more than 256 MiB, and when its CRC-32
+/// is another.
+Result<Page> take_page(std::span<const std::byte>& bytes, std::string_view subject);
+/// The same of a page whose bytes are not there yet: whether its header holds, `available` bytes following
+/// it.
+bool is_sound(const PageHeader& header, std::uint64_t available);
+/// Corrupt where the page's CRC-32 is another. `stored` is all of it.
+Status check_crc(const PageHeader& header, std::span<const std::byte> stored, std::string_view subject);
+
+/// The deepest levels of a column's values; 0 where a page has none of that kind.
+struct DeepestLevels {
+  unsigned repetition = 0;
+  unsigned definition = 0;
+};
+
+/// A page's parts. Views the page and the buffer that it was unpacked into.
+struct PageParts {
+  std::span<const std::byte> repetition;
+  std::span<const std::byte> definition;
+  std::span<const std::byte> values;
+  /// What was unpacked, or would have been: where it lies in the page, and all that it gave. The values are
+  /// its end.
+  std::size_t packed_at = 0;
+  std::span<const std::byte> unpacked;
+};
+/// Unpacks a data or dictionary page into `buffer`. Fails as unpack_page() does.
+Result<PageParts> open_page(const Page& page, std::int64_t codec, DeepestLevels deepest,
+                            std::vector<std::byte>& buffer, std::string_view subject);
+
+/// Numbers of `count` levels up to `deepest` (at most 255). False where there are not as many.
+bool read_levels(std::span<const std::byte> bytes, std::int64_t encoding, unsigned deepest,
+                 std::uint64_t count, std::vector<std::uint8_t>& levels);
+
+}  // namespace stoker::formats

@@ -1,0 +1,246 @@
+"""Parquet columns of any type, encoding, codec and nesting: what pyarrow writes is read as pyarrow reads it."""
+
+import datetime
+import decimal
+import itertools
+import math
+import random
+import struct
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from parquet_tables import by_pyarrow, leaves, number, rows
+
+EPOCH = datetime.datetime(1970, 1, 1)
+ROWS = 700
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def missing(values: list, share: float = 0.2) -> list:
+    chosen = random.Random(7)
+    return [None if chosen.random() < share else value for value in values]
+
+
+def integers(bits: int, signed: bool) -> list[int]:
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return [low, high, 0] + [random.Random(bits).randint(low, high) for _ in range(ROWS - 3)]
+
+
+def columns() -> dict[str, pyarrow.Array]:
+    chosen = random.Random(3)
+    found: dict[str, pyarrow.Array] = {"boolean": pyarrow.array([chosen.random() < 0.3 for _ in range(ROWS)])}
+    for bits, signed in itertools.product((8, 16, 32, 64), (True, False)):
+        kind = getattr(pyarrow, f"{'' if signed else 'u'}int{bits}")()
+        found[str(kind)] = pyarrow.array(integers(bits, signed), kind)
+    near = [struct.unpack("<e", struct.pack("<e", chosen.gauss(0, 9)))[0] for _ in range(ROWS)]
+    found["float16"] = pyarrow.array(near, pyarrow.float16())
+    found["float32"] = pyarrow.array(near, pyarrow.float32())
+    found["float64"] = pyarrow.array([chosen.gauss(0, 1e9) for _ in range(ROWS)], pyarrow.float64())
+    texts = [f"path/to/{i // 7}/é{i}" for i in range(ROWS)]
+    found["string"] = pyarrow.array(texts)
+    found["large_string"] = pyarrow.array(texts, pyarrow.large_string())
+    found["binary"] = pyarrow.array([chosen.randbytes(chosen.randrange(40)) for _ in range(ROWS)])
+    found["fixed"] = pyarrow.array([chosen.randbytes(5) for _ in range(ROWS)], pyarrow.binary(5))
+    found["few"] = pyarrow.array([("red", "green", "blue")[i % 3] for i in range(ROWS)])
+    found["same"] = pyarrow.array([5] * ROWS, pyarrow.int32())
+    found["date"] = pyarrow.array([EPOCH.date() + datetime.timedelta(days=i * 9 - 999) for i in range(ROWS)])
+    found["time"] = pyarrow.array([i * 1009 for i in range(ROWS)], pyarrow.time64("us"))
+    for unit in ("ms", "us", "ns"):
+        found[f"at_{unit}"] = pyarrow.array([i * 10**9 - 10**11 for i in range(ROWS)], pyarrow.timestamp(unit))
+    found["utc"] = pyarrow.array([i * 10**9 for i in range(ROWS)], pyarrow.timestamp("us", "UTC"))
+    for digits in (5, 15, 30, 60):
+        kind = pyarrow.decimal128(digits, 3) if digits < 39 else pyarrow.decimal256(digits, 3)
+        top = 10**digits - 1
+        values = [decimal.Decimal(chosen.randint(-top, top)).scaleb(-3, decimal.Context(prec=99)) for _ in range(ROWS)]
+        found[f"decimal{digits}"] = pyarrow.array(values, kind)
+    return found
+
+
+def nested() -> dict[str, pyarrow.Array]:
+    chosen = random.Random(5)
+
+    def some(make, most=5):
+        return [make() for _ in range(chosen.randrange(most))]
+
+    def maybe(value):
+        return None if chosen.random() < 0.15 else value
+
+    tokens = [maybe(some(lambda: chosen.randrange(50000), 90)) for _ in range(ROWS)]
+    deep = [maybe(some(lambda: maybe(some(lambda: maybe(some(lambda: maybe(chosen.random()))))))) for _ in range(ROWS)]
+    boxes = [
+        maybe(some(lambda: maybe({"label": maybe("x" * chosen.randrange(4)), "at": maybe(some(chosen.random))})))
+        for _ in range(ROWS)
+    ]
+    box = pyarrow.struct([("label", pyarrow.string()), ("at", pyarrow.list_(pyarrow.float32()))])
+    inner = pyarrow.struct([("a", pyarrow.int16()), ("b", pyarrow.struct([("c", pyarrow.string())]))])
+    pairs = pyarrow.map_(pyarrow.string(), pyarrow.list_(pyarrow.int32()))
+    return {
+        "tokens": pyarrow.array(tokens, pyarrow.list_(pyarrow.int32())),
+        "deep": pyarrow.array(deep, pyarrow.list_(pyarrow.list_(pyarrow.list_(pyarrow.float64())))),
+        "boxes": pyarrow.array(boxes, pyarrow.list_(box)),
+        "inner": pyarrow.array([maybe({"a": maybe(i), "b": maybe({"c": maybe(str(i))})}) for i in range(ROWS)], inner),
+        "pairs": pyarrow.array(
+            [maybe([(k, maybe([1, 2])) for k in "abc"[: chosen.randrange(4)]]) for _ in range(ROWS)], pairs
+        ),
+        "filled": pyarrow.array([[i % 250, i % 100] for i in range(ROWS)], pyarrow.list_(pyarrow.uint8())),
+        "empty": pyarrow.array([[] for _ in range(ROWS)], pyarrow.list_(pyarrow.string())),
+    }
+
+
+def plain(value, kind: str, logical: str):
+    """pyarrow's value as the library has it."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, list):
+        return [plain(item, kind, logical) for item in value]
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    if isinstance(value, datetime.datetime):
+        unit = UNITS[logical[10:12]]
+        since = value.replace(tzinfo=None) - EPOCH
+        exact = getattr(value, "value", None)  # pandas: nanoseconds
+        return (
+            exact
+            if unit == 10**9 and exact is not None
+            else since // datetime.timedelta(microseconds=1) * unit // 10**6
+        )
+    if isinstance(value, datetime.date):
+        return (value - EPOCH.date()).days
+    if isinstance(value, datetime.time):
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
+    return value
+
+
+def same(found, expected) -> bool:
+    if isinstance(found, float) and isinstance(expected, float) and math.isnan(found):
+        return math.isnan(expected)
+    return found == expected
+
+
+def compare(file) -> list[dict]:
+    expected = by_pyarrow(file)
+    found = leaves(file)
+    assert [leaf["name"] for leaf in found] == list(expected)
+    for leaf in found:
+        kind = (leaf["type"], leaf["logical"])
+        want = [plain(value, *kind) for value in expected[leaf["name"]]]
+        got = rows(leaf)
+        assert len(got) == len(want)
+        for i, (one, other) in enumerate(zip(got, want, strict=True)):
+            assert same(one, other), (leaf["name"], i)
+    return found
+
+
+@pytest.mark.parametrize("has_missing", [False, True])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_values_of_every_type(tmp_path, has_missing, version, dictionary):
+    table = columns()
+    if has_missing:
+        table = {name: pyarrow.array(missing(array.to_pylist()), array.type) for name, array in table.items()}
+        table["none"] = pyarrow.nulls(ROWS)
+    fields = [pyarrow.field(name, array.type, nullable=has_missing) for name, array in table.items()]
+    pyarrow.parquet.write_table(
+        pyarrow.table(list(table.values()), pyarrow.schema(fields)),
+        tmp_path / "t.parquet",
+        use_dictionary=dictionary,
+        data_page_version=version,
+        row_group_size=300,
+        data_page_size=500,
+        version="2.6",
+    )
+    found = {leaf["name"]: leaf for leaf in compare(tmp_path / "t.parquet")}
+    for name in ("boolean", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "float16", "float32", "float64"):
+        assert found[{"float16": "float16"}.get(name, name)]["type"] in (name, name.replace("halffloat", "float16"))
+    assert all(leaf["may_be_missing"] == has_missing for leaf in found.values())
+    logical = {name: leaf["logical"] for name, leaf in found.items()}
+    assert logical["string"] == "text" and logical["binary"] == "" and logical["decimal15"] == "decimal(15, 3)"
+    assert logical["at_ns"] == "timestamp[ns]" and logical["utc"] == "timestamp[us, tz=UTC]"
+    assert logical["date"] == "date" and logical["time"] == "time[us]"
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("two_level", [False, True])
+def test_lists_structures_and_maps_to_any_depth(tmp_path, version, dictionary, two_level):
+    pyarrow.parquet.write_table(
+        pyarrow.table(nested()),
+        tmp_path / "t.parquet",
+        use_dictionary=dictionary,
+        data_page_version=version,
+        row_group_size=333,
+        data_page_size=400,
+        use_compliant_nested_type=not two_level,
+    )
+    found = compare(tmp_path / "t.parquet")
+    assert [(leaf["name"], leaf["lists"]) for leaf in found] == [
+        ("tokens", 1),
+        ("deep", 3),
+        ("boxes.label", 1),
+        ("boxes.at", 2),
+        ("inner.a", 0),
+        ("inner.b.c", 0),
+        ("pairs.key", 1),
+        ("pairs.value", 2),
+        ("filled", 1),
+        ("empty", 1),
+    ]
+
+
+def test_ranges_are_those_of_the_values(tmp_path):
+    table = columns()
+    pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "t.parquet", row_group_size=200, version="2.6")
+    for leaf in compare(tmp_path / "t.parquet"):
+        at = 0
+        for group in leaf["groups"]:
+            values = [value for value in rows({**leaf, "groups": [group]}) if value is not None]
+            at += group["rows"]
+            if leaf["name"].startswith("decimal") and "range" not in group:
+                continue
+            said = group["range"]
+            assert said["missing"] == 0, leaf["name"]
+            if leaf["type"] == "bytes":
+                low, high = bytes.fromhex(said["least"]), bytes.fromhex(said["most"])
+            else:
+                low, high = number(leaf["type"], said["least"]), number(leaf["type"], said["most"])
+            assert (low, high) == (min(values), max(values)), leaf["name"]
+
+
+def test_nan_takes_no_part_in_ranges_and_what_is_missing_is_counted(tmp_path):
+    table = pyarrow.table(
+        {
+            "some": pyarrow.array([1.0, math.nan, 3.0, None]),
+            "none": pyarrow.array([None, None, None, None], pyarrow.float64()),
+            "nan": pyarrow.array([math.nan] * 4),
+            "list": pyarrow.array([[1], [2], None, [3]]),
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    found = {leaf["name"]: leaf["groups"][0].get("range", {}) for leaf in leaves(tmp_path / "t.parquet")}
+    assert (number("float64", found["some"]["least"]), number("float64", found["some"]["most"])) == (1.0, 3.0)
+    assert found["some"]["missing"] == 1 and found["none"] == {"missing": 4} and found["nan"] == {"missing": 0}
+    assert number("int64", found["list"]["most"]) == 3 and "missing" not in found["list"]
+
+
+def test_old_timestamps_are_microseconds(tmp_path):
+    times = pyarrow.array([0, -1_000_001, 10**15 + 7, None], pyarrow.timestamp("us"))
+    pyarrow.parquet.write_table(
+        pyarrow.table({"at": times}), tmp_path / "t.parquet", use_deprecated_int96_timestamps=True
+    )
+    (leaf,) = leaves(tmp_path / "t.parquet")
+    assert (leaf["type"], leaf["logical"]) == ("int64", "timestamp[us]")
+    assert rows(leaf) == [0, -1_000_001, 10**15 + 7, None]
+    assert "range" not in leaf["groups"][0] or "least" not in leaf["groups"][0]["range"]
+
+
+def test_two_columns_of_one_name_are_told_apart(tmp_path):
+    table = pyarrow.table([[1, 2], ["a", "b"], [3, 4]], names=["x", "x", "y"])
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    assert [(leaf["name"], rows(leaf)) for leaf in leaves(tmp_path / "t.parquet")] == [
+        ("x", [1, 2]),
+        ("x#2", [b"a", b"b"]),
+        ("y", [3, 4]),
+    ]
