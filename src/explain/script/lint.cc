@@ -19,9 +19,9 @@ constexpr std::size_t kLongestText = 400;
 constexpr std::size_t kLongestFix = 2000;
 
 std::vector<std::span<const Rule>> tables() {
-  return {header_rules(), value_rules(), omission_rules(), clash_rules(),  placeholder_rules(),
-          log_rules(),    node_rules(),  rank_rules(),     ending_rules(), load_rules(),
-          habit_rules(),  tool_rules(),  cluster_rules(),  site_rules()};
+  return {header_rules(), line_rules(), value_rules(), omission_rules(), clash_rules(),   placeholder_rules(),
+          log_rules(),    node_rules(), rank_rules(),  ending_rules(),   shell_rules(),   name_rules(),
+          step_rules(),   load_rules(), habit_rules(), tool_rules(),     cluster_rules(), site_rules()};
 }
 
 // Texts of people's own have no limit, what is told of them has.
@@ -133,6 +133,10 @@ ScriptFinding& Report::insert_first(bash::Span at, const Said& text, std::string
 }
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 

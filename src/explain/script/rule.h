@@ -60,6 +60,7 @@ struct Rule {
 
 /// Whether `word` is among `words`.
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words);
+bool is_one_of(std::string_view word, std::span<const std::string_view> words);
 
 /// On the node's own disk, which no other node sees and which is emptied after the job.
 bool is_local_path(std::string_view path);
@@ -69,6 +70,7 @@ std::optional<std::string> placeholder_in(std::string_view value);
 
 /// The tables of rules/.
 std::span<const Rule> header_rules();
+std::span<const Rule> line_rules();
 std::span<const Rule> value_rules();
 std::span<const Rule> omission_rules();
 std::span<const Rule> clash_rules();
@@ -77,6 +79,9 @@ std::span<const Rule> log_rules();
 std::span<const Rule> node_rules();
 std::span<const Rule> rank_rules();
 std::span<const Rule> ending_rules();
+std::span<const Rule> shell_rules();
+std::span<const Rule> name_rules();
+std::span<const Rule> step_rules();
 std::span<const Rule> load_rules();
 std::span<const Rule> habit_rules();
 std::span<const Rule> tool_rules();

@@ -147,6 +147,53 @@ constexpr std::string_view kLongOptions[] = {
     "--wrap",
 };
 
+// Without a value, or with one behind = alone.
+constexpr std::string_view kAlone[] = {"--contiguous",
+                                       "--exclusive",
+                                       "--external",
+                                       "--get-user-env",
+                                       "--help",
+                                       "--hold",
+                                       "--ignore-pbs",
+                                       "--nice",
+                                       "--no-kill",
+                                       "--no-requeue",
+                                       "--overcommit",
+                                       "--oversubscribe",
+                                       "--parsable",
+                                       "--propagate",
+                                       "--quiet",
+                                       "--reboot",
+                                       "--requeue",
+                                       "--resv-ports",
+                                       "--spread-job",
+                                       "--stepmgr",
+                                       "--spread-segments",
+                                       "--test-only",
+                                       "--usage",
+                                       "--use-min-nodes",
+                                       "--verbose",
+                                       "--version",
+                                       "--wait",
+                                       "--consolidate-segments"};
+
+// Of sbatch's letters those that are read but have no long name here.
+constexpr std::string_view kOtherLetters = "BFOS";
+
+struct OtherName {
+  std::string_view typed;
+  std::string_view meant;
+};
+
+// Names of other schedulers, of older releases, and of what the option is about.
+constexpr OtherName kOtherNames[] = {
+    {"--walltime", "--time"},     {"--timelimit", "--time"},     {"--time_limit", "--time"},
+    {"--time-limit", "--time"},   {"--name", "--job-name"},      {"--queue", "--partition"},
+    {"--memory", "--mem"},        {"--mem-per-node", "--mem"},   {"--log", "--output"},
+    {"--stdout", "--output"},     {"--stderr", "--error"},       {"--email", "--mail-user"},
+    {"--mail", "--mail-user"},    {"--workdir", "--chdir"},      {"--share", "--oversubscribe"},
+    {"--processors", "--ntasks"}, {"--cpus", "--cpus-per-task"}, {"--project", "--account"}};
+
 // With these sbatch does not, or not only, put a script into the queue.
 constexpr std::string_view kNotSubmitting[] = {"--help",    "--parsable", "--quiet", "--test-only", "--usage",
                                                "--version", "--verbose",  "--wait",  "--wrap"};
@@ -180,8 +227,21 @@ OptionName look_up_option(std::string_view name) {
   return wholes == 0 ? OptionName::unknown : wholes == 1 ? OptionName::known : OptionName::ambiguous;
 }
 
+bool takes_next_word(std::string_view name) {
+  return std::find(std::begin(kAlone), std::end(kAlone), name) == std::end(kAlone);
+}
+
+bool is_option_letter(char letter) {
+  return kOtherLetters.find(letter) != std::string_view::npos ||
+         std::any_of(std::begin(kLetters), std::end(kLetters),
+                     [&](const Letter& each) { return each.letter == letter; });
+}
+
 std::string_view likely_option(std::string_view word) {
-  const std::string_view name = word.substr(0, word.find('='));
+  const std::string_view name = word.substr(0, word.find_first_of("=:"));
+  for (const OtherName& other : kOtherNames) {
+    if (other.typed == name) return other.meant;
+  }
   return closest(name, kLongOptions);
 }
 

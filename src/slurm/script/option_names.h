@@ -22,7 +22,14 @@ enum class OptionName {
 };
 OptionName look_up_option(std::string_view name);
 
-/// sbatch's long option that was likely meant by `word` ("--ntaks-per-node"), or "".
+/// Whether the option of that long name has its value in the next word, as in "--time 2:00:00"; "--exclusive"
+/// has one behind = alone, and "--hold" none. Of an unknown name: yes.
+bool takes_next_word(std::string_view name);
+
+/// Whether sbatch takes "-" and this letter.
+bool is_option_letter(char letter);
+
+/// sbatch's long option that was likely meant by `word` ("--ntaks-per-node", "--walltime"), or "".
 std::string_view likely_option(std::string_view word);
 
 /// Invalid when `option` is no option for sbatch, or one with which sbatch does not just submit ("--wrap",

@@ -12,14 +12,15 @@ namespace {
 
 // One argument as sbatch takes it from a line (_get_argument of its opt.c): blanks part them, quotes and
 // backslashes are taken off, '#' begins a comment.
-std::optional<std::string> next_argument(std::string_view& line) {
+// `is_open` becomes true where a quote has no end.
+std::optional<std::string> next_argument(std::string_view& line, bool& is_open) {
   while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
   if (line.empty() || line.front() == '#') return std::nullopt;
   std::string argument;
   char quote = '\0';
   while (!line.empty()) {
     const char c = line.front();
-    if (quote == '\0' && (c == ' ' || c == '\t')) break;
+    if (quote == '\0' && (c == ' ' || c == '\t' || c == '#')) break;
     line.remove_prefix(1);
     if (c == '\\' && !line.empty()) {
       argument += line.front();
@@ -32,27 +33,39 @@ std::optional<std::string> next_argument(std::string_view& line) {
       argument += c;
     }
   }
+  is_open = quote != '\0';
   return argument;
 }
 
+// "#SBATCH hetjob" parts the components of a job.
+bool parts_components(std::string_view word) {
+  const std::string lower = to_lower(word);
+  return lower == "hetjob" || lower == "packjob";
+}
+
 // The options of one line behind "#SBATCH".
-void read_options(std::string_view line, int number, std::vector<OwnOption>& options) {
+void read_options(std::string_view line, int number, std::vector<OwnOption>& options,
+                  std::vector<StrayWord>& strays) {
   const std::size_t offset = std::string_view("#SBATCH").size();
   const std::string_view whole = line;
   bool may_take_value = false;  // the last option may have its value in the next word
   while (true) {
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     const std::size_t begin = whole.size() - line.size() + offset;
-    const auto word = next_argument(line);
+    bool is_open = false;
+    const auto word = next_argument(line, is_open);
     if (!word) return;
     const std::size_t word_end = whole.size() - line.size() + offset;
-    if (word->size() < 2 || word->front() != '-') {
+    if (is_open) strays.push_back({*word, begin, word_end, true});
+    if (word->size() < 2 || word->front() != '-' || *word == "--") {
       if (may_take_value) {
         options.back().value = *word;
         options.back().value_begin = begin;
         options.back().end = word_end;
-      } else if (!options.empty() && options.back().line == number && options.back().stray.empty()) {
-        options.back().stray = *word;
+      } else if (!is_open && !(begin == whole.find_first_not_of(" \t") + offset && parts_components(*word))) {
+        if (!options.empty() && options.back().line == number && options.back().stray.empty())
+          options.back().stray = *word;
+        strays.push_back({*word, begin, word_end, false});
       }
       may_take_value = false;
       continue;
@@ -67,7 +80,7 @@ void read_options(std::string_view line, int number, std::vector<OwnOption>& opt
     option.has_equals = is_long && end < word->size();
     option.value_begin = std::min(begin + end + (option.has_equals ? 1 : 0), word_end);
     if (end < word->size()) option.value = word->substr(is_long ? end + 1 : end);
-    may_take_value = end == word->size();
+    may_take_value = end == word->size() && takes_next_word(option.name);
     options.push_back(std::move(option));
   }
 }
@@ -131,15 +144,24 @@ Result<OwnScript> read_own_script(std::string_view name, std::string_view text) 
     if (line.find('\0') != std::string_view::npos)
       return invalid("{}:{}: a zero byte in an option for sbatch", shown, number);
     script.header.emplace_back(line);
-    if (line.starts_with("#SBATCH")) read_options(line.substr(7), number, script.options);
+    std::vector<StrayWord> strays;
+    if (line.starts_with("#SBATCH")) read_options(line.substr(7), number, script.options, strays);
   }
   return script;
 }
 
 std::vector<OwnOption> read_option_line(std::string_view line, int number) {
   std::vector<OwnOption> options;
-  if (line.starts_with("#SBATCH")) read_options(line.substr(7), number, options);
+  std::vector<StrayWord> strays;
+  if (line.starts_with("#SBATCH")) read_options(line.substr(7), number, options, strays);
   return options;
+}
+
+std::vector<StrayWord> stray_words(std::string_view line) {
+  std::vector<OwnOption> options;
+  std::vector<StrayWord> strays;
+  if (line.starts_with("#SBATCH")) read_options(line.substr(7), 1, options, strays);
+  return strays;
 }
 
 Result<std::string> wrap_own_script(const OwnScript& script, const Wrapping& wrapping) {

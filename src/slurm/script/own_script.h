@@ -24,7 +24,16 @@ struct OwnOption {
   std::size_t value_begin = 0;  ///< its value, quotes included,
   std::size_t end = 0;          ///< and where both end
   bool has_equals = false;      ///< "--output=..."
-  std::string stray;  ///< a word behind it that belongs to nothing; sbatch passes over it in silence
+  std::string stray;            ///< a word behind it that belongs to nothing: see StrayWord
+};
+
+/// A word of a #SBATCH line that is no option and no value of one. sbatch refuses the script for it
+/// from 19.05 on, and read no further options before.
+struct StrayWord {
+  std::string text;
+  std::size_t begin = 0;  ///< bytes of the line, quotes included
+  std::size_t end = 0;
+  bool is_open = false;  ///< its quote has no end; sbatch refuses that of an option's value, too
 };
 
 /// What sbatch sees of a script.
@@ -49,6 +58,9 @@ Result<OwnScript> read_own_script(std::string_view name, std::string_view text);
 
 /// The options of one line that begins with "#SBATCH", wherever it stands.
 std::vector<OwnOption> read_option_line(std::string_view line, int number);
+
+/// What else stands in it.
+std::vector<StrayWord> stray_words(std::string_view line);
 
 /// What is put around a script.
 struct Wrapping {

@@ -197,10 +197,51 @@ void find_cut_off(const Script& script, Report& report) {
   }
 }
 
+// Commands that say something and are done.
+bool is_small_talk(const bash::Item& item, const Script& script) {
+  return std::all_of(
+      item.pipeline.commands.begin(), item.pipeline.commands.end(), [&](const bash::Command& each) {
+        if (each.kind != bash::CommandKind::simple) return false;
+        return each.words.empty() || is_one_of(flat(each.words[0], script.text),
+                                               {"echo", "date", "printf", "hostname", "exit", "deactivate",
+                                                "pwd", "true", "module", "export", "unset"});
+      });
+}
+
+// What the script ends with, words to the reader left out.
+const bash::Item& last_work(const Script& script) {
+  const auto& items = script.tree.list.items;
+  std::size_t at = items.size() - 1;
+  while (at > 0 && items[at].next != bash::Connector::background && is_small_talk(items[at], script)) --at;
+  return items[at];
+}
+
+// "screen -dmS name python train.py", "tmux new -d": they return at once.
+void find_detached(const Script& script, Report& report) {
+  const Call* detached = nullptr;
+  for (const Call& call : script.calls) {
+    if (detached != nullptr && is_one_of(call.program, {"wait", "sleep", "tail", "while", "read"})) return;
+    const bool is_screen = call.program == "screen" && !call.words.empty() &&
+                           (call.words[0].starts_with("-d") || call.words[0].starts_with("-Sdm"));
+    const bool is_tmux = call.program == "tmux" && call.has("-d");
+    if (is_screen || is_tmux)
+      detached = &call;
+    else if (detached != nullptr && is_work(call))
+      return;
+  }
+  if (detached == nullptr) return;
+  report
+      .add(detached->span,
+           report.say("{} returns at once: the script ends, and Slurm kills what it has started",
+                      detached->program))
+      .fix = report.say("the command itself, without {}", detached->program);
+}
+
 void find_no_wait(const Script& script, Report& report) {
   if (script.tree.list.items.empty() || script.tree.error || script.request.directives.empty()) return;
   find_cut_off(script, report);
-  const bash::Item& last = script.tree.list.items.back();
+  find_detached(script, report);
+  const bash::Item& last = last_work(script);
   bool is_background = last.next == bash::Connector::background;
   if (!is_background && last.pipeline.commands.size() == 1) {
     const bash::Command& loop = last.pipeline.commands[0];
@@ -210,7 +251,8 @@ void find_no_wait(const Script& script, Report& report) {
   }
   const std::size_t begin = last.pipeline.span.begin;
   for (const Call& call : script.calls) {
-    if (call.span.begin >= begin && (call.program == "wait" || call.program == "sbatch")) return;
+    if (call.span.begin >= begin && is_one_of(call.program, {"wait", "sbatch", "sleep", "tail", "read"}))
+      return;
   }
   if (!is_background) return;
   const std::size_t end = script.text.size();
@@ -256,64 +298,12 @@ void find_newest_by_time(const Script& script, Report& report) {
   }
 }
 
-// "name = value": for the shell a program with two arguments.
-void find_spaced_assignment(const Script& script, Report& report) {
-  for (const Call& call : script.calls) {
-    const std::string_view name = script.at(call.program_word->span);
-    const bool is_name = !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
-                         std::all_of(name.begin(), name.end(),
-                                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-    const bool is_assigned = !call.typed.empty() && script.at(call.typed[0]->span) == "=";
-    if (!is_name || !is_assigned || name == "test" || name == "expr" || name == "let" || name == "set")
-      continue;
-    const std::size_t end = call.typed.size() > 1 ? call.typed[1]->span.begin : call.typed[0]->span.end;
-    report.replace({call.program_word->span.begin, end},
-                   report.say("blanks beside =: the shell looks for a program {}, and ${} stays as it was",
-                              printable(name), printable(name)),
-                   format("{}=", name));
-  }
-}
-
-// "$name = value" and "$name=value", as other languages have it: for the shell the program that $name holds.
-void find_dollar_assignment(const Script& script, Report& report) {
-  for (const Call& call : script.calls) {
-    const std::vector<bash::Piece>& pieces = call.program_word->pieces;
-    const bool is_variable =
-        !pieces.empty() && pieces[0].kind == bash::PieceKind::variable && !pieces[0].is_quoted &&
-        pieces[0].operation.empty() && script.at(pieces[0].span) == "$" + pieces[0].text &&
-        (std::isalpha(static_cast<unsigned char>(pieces[0].text[0])) != 0 || pieces[0].text[0] == '_');
-    if (!is_variable) continue;
-    const std::string_view behind = script.at({pieces[0].span.end, call.program_word->span.end});
-    const bool is_apart = behind.empty() && !call.typed.empty() && script.at(call.typed[0]->span) == "=";
-    if (!is_apart && (!behind.starts_with('=') || behind.starts_with("=="))) continue;
-    const std::string& name = pieces[0].text;
-    const std::size_t end = !is_apart               ? pieces[0].span.end + 1
-                            : call.typed.size() > 1 ? call.typed[1]->span.begin
-                                                    : call.typed[0]->span.end;
-    report.replace({call.program_word->span.begin, end},
-                   report.say("${} on the left of =: the shell sets nothing, and runs what ${} holds as a "
-                              "program",
-                              name, name),
-                   format("{}=", name));
-  }
-}
-
-void find_no_assignment(const Script& script, Report& report) {
-  find_spaced_assignment(script, report);
-  find_dollar_assignment(script, report);
-}
-
 constexpr Rule kRules[] = {
     {"syntax", Level::job, "the shell stops at what it cannot read", "#!/bin/bash\nif true; then\n  ./a\n",
      "#!/bin/bash\nif true; then\n  ./a\nfi\n", "bash -n", find_syntax},
     {"open-heredoc", Level::job, "without its closing line a here-document takes the rest of the script",
      "#!/bin/bash\ncat <<EOF > a\nb\n EOF\n./run\n", "#!/bin/bash\ncat <<EOF > a\nb\nEOF\n./run\n",
      "bash(1), here-documents", find_open_heredoc},
-    {"assignment-blank", Level::job,
-     "with a blank beside =, or a $ before the name, the shell sets nothing and runs the name",
-     "#!/bin/bash\n#SBATCH -n 1\nconfig = /data/a.yaml\n./run $config\n",
-     "#!/bin/bash\n#SBATCH -n 1\nconfig=/data/a.yaml\n./run $config\n", "shellcheck SC1068",
-     find_no_assignment},
     {"hidden-failure", Level::job,
      "a pipe ends with the exit code of its last command, whatever happened to the first",
      "#!/bin/bash\n#SBATCH -n 1\npython train.py | tee log\n",

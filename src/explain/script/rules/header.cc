@@ -58,13 +58,49 @@ void find_late_directive(const Script& script, Report& report) {
   }
 }
 
+// "-time=1:00:00", which is -t with the value "ime=1:00:00". Of some letters sbatch takes any value, and what
+// is lost is a name; the others it refuses.
+std::string_view meant_with_two_dashes(const Script& script, const Directive& directive) {
+  const slurm::OwnOption& option = directive.option;
+  if (option.typed.size() != 2 || option.typed.starts_with("--")) return {};
+  const std::string_view whole = script.at(directive.span);
+  const std::string_view name = whole.substr(0, whole.find_first_of("= "));
+  if (name.size() < 4) return {};
+  const std::string_view likely = slurm::likely_option(format("-{}", name));
+  return slurm::look_up_option(format("-{}", name)) == slurm::OptionName::known ? likely : std::string_view();
+}
+
+void find_wrong_letter(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const std::string& typed = directive.option.typed;
+    if (typed.size() != 2 || typed == "--") continue;
+    const std::string_view meant = meant_with_two_dashes(script, directive);
+    const bool is_letter = slurm::is_option_letter(typed[1]);
+    if (!meant.empty()) {
+      ScriptFinding& finding =
+          report.replace({directive.span.begin, directive.span.begin},
+                         report.say("one dash before a long name: sbatch reads {} and the value '{}'", typed,
+                                    printable(script.at({directive.span.begin + 2, directive.span.end}))),
+                         "-");
+      if (is_letter && is_one_of(typed, {"-o", "-e", "-J", "-C"})) finding.level = Level::time;
+    } else if (!is_letter && std::isalpha(static_cast<unsigned char>(typed[1])) != 0) {
+      report.add(directive.span,
+                 report.say("{}: no such option, and sbatch refuses the script", printable(typed)));
+    }
+  }
+}
+
 bool is_of_srun(std::string_view name) {
-  return is_one_of(name, {"--cpu-bind", "--mpi", "--label", "--unbuffered", "--overlap", "--exact", "--pty",
-                          "--kill-on-bad-exit", "--multi-prog", "--bcast", "--immediate", "--jobid",
-                          "--task-epilog", "--task-prolog", "--het-group", "--preserve-env"});
+  return is_one_of(name, {"--cpu-bind",    "--mpi",         "--label",        "--unbuffered",
+                          "--overlap",     "--exact",       "--pty",          "--kill-on-bad-exit",
+                          "--multi-prog",  "--bcast",       "--immediate",    "--jobid",
+                          "--task-epilog", "--task-prolog", "--het-group",    "--preserve-env",
+                          "--x11",         "--no-shell",    "--bell",         "--no-bell",
+                          "--relative",    "--threads",     "--slurmd-debug", "--input-file"});
 }
 
 void find_misspelt_option(const Script& script, Report& report) {
+  find_wrong_letter(script, report);
   for (const Directive& directive : script.request.directives) {
     const std::string& typed = directive.option.typed;
     if (!typed.starts_with("--") || typed.starts_with("--container-") ||

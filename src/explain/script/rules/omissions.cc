@@ -10,7 +10,37 @@
 namespace stoker::explain {
 namespace {
 
+// "  #SBATCH --time=2:00:00", and a script whose lines are all "# SBATCH": told once, mended in all lines.
+void find_moved_directive(const Script& script, Report& report) {
+  std::vector<Edit> edits;
+  bash::Span first;
+  bool is_indented = false;
+  for (const bash::Comment& comment : script.tree.comments) {
+    if (comment.span.begin >= script.first_command) break;
+    const std::string_view text = script.at(comment.span);
+    const std::size_t line = script.line_of(comment.span.begin).begin;
+    const bool is_moved = line != comment.span.begin && text.starts_with("#SBATCH -");
+    const bool is_apart =
+        line == comment.span.begin && text.starts_with("# SBATCH -") && script.request.directives.empty();
+    if (!is_moved && !is_apart) continue;
+    if (edits.empty()) {
+      first = comment.span;
+      is_indented = is_moved;
+    }
+    if (is_moved) edits.push_back({line, comment.span.begin, ""});
+    if (is_apart) edits.push_back({comment.span.begin + 1, comment.span.begin + 2, ""});
+  }
+  if (edits.empty()) return;
+  report
+      .add(first,
+           is_indented
+               ? report.say("blanks before #SBATCH: it is a comment for sbatch, and its options are not read")
+               : report.say("a blank behind #: this is a comment for sbatch, and its options are not read"))
+      .edits = std::move(edits);
+}
+
 void find_not_a_directive(const Script& script, Report& report) {
+  find_moved_directive(script, report);
   for (const bash::Comment& comment : script.tree.comments) {
     if (comment.span.begin >= script.first_command) break;
     const std::string_view text = script.at(comment.span);

@@ -18,9 +18,10 @@ bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
 std::optional<std::string> angle_name(std::string_view text) {
   const std::size_t open = text.find('<');
   const std::size_t close = text.find('>', open);
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open + 2 ||
-      !is_letter(text[open + 1]))
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open + 2)
     return std::nullopt;
+  const std::size_t first = text.find_first_not_of("< ", open);
+  if (first >= close || !is_letter(text[first])) return std::nullopt;
   return std::string(text.substr(open, close - open + 1));
 }
 
@@ -41,7 +42,9 @@ std::optional<std::string> yours(std::string_view text) {
   const std::string lower = to_lower(text);
   if (lower.find("://") != std::string::npos) return std::nullopt;  // an address may be called anything
   for (std::string_view word :
-       {"your_", "your-", "yourname", "youraccount", "path/to/", "someuser", "someprof"}) {
+       {"your_",     "your-",   "yourname",  "youraccount", "yourproject", "yourpartition", "yourpath",
+        "yourdata",  "yourdir", "yourfile",  "yourscript",  "youruser",    "yourgroup",     "yourenv",
+        "youremail", "yourkey", "yourtoken", "path/to/",    "someuser",    "someprof"}) {
     const std::size_t at = lower.find(word);
     if (at == std::string::npos || (at > 0 && is_word(lower[at - 1]))) continue;
     std::size_t end = at;
@@ -58,7 +61,9 @@ std::optional<std::string> to_do(std::string_view text) {
   const std::string lower = to_lower(text);
   const bool is_left = lower == "todo" || lower.starts_with("todo:") || lower.starts_with("todo_") ||
                        lower.starts_with("changeme") || lower.starts_with("change_me") ||
-                       lower.starts_with("replace_me") || lower.starts_with("fixme");
+                       lower.starts_with("replace_") || lower.starts_with("fixme") ||
+                       lower.starts_with("fill_in") || lower.starts_with("insert_") || lower == "tbd" ||
+                       lower.starts_with("placeholder");
   return is_left ? std::optional(std::string(text)) : std::nullopt;
 }
 
@@ -110,11 +115,93 @@ bool is_for_people(std::string_view name) {
   return name == "--job-name" || name == "--comment" || name == "--mail-user" || name == "--mail-type";
 }
 
+// "[account]", "__ACCOUNT__", "@ACCOUNT@", "{{ account }}", "???".
+std::optional<std::string> in_marks(std::string_view value) {
+  const auto is_name = [](std::string_view text) {
+    return text.size() > 2 && std::all_of(text.begin(), text.end(), [](char c) {
+             return is_letter(c) || c == '_' || c == '-' || c == ' ' || c == '/';
+           });
+  };
+  if (value.find("{{") != std::string_view::npos || value.find("{%") != std::string_view::npos ||
+      value.find("??") != std::string_view::npos)
+    return std::string(value);
+  const std::size_t open = value.find('[');
+  const std::size_t close = value.find(']', open);
+  if (open != std::string_view::npos && close != std::string_view::npos &&
+      is_name(value.substr(open + 1, close - open - 1)))
+    return std::string(value.substr(open, close - open + 1));
+  const auto stands_in = [&](std::string_view mark) {
+    return value.size() > 2 * mark.size() + 2 && value.starts_with(mark) && value.ends_with(mark) &&
+           is_name(value.substr(mark.size(), value.size() - 2 * mark.size()));
+  };
+  return stands_in("__") || stands_in("@") || stands_in("%") ? std::optional(std::string(value))
+                                                             : std::nullopt;
+}
+
+// "--account=ACCOUNT", "--partition=partition_name": the name of what is asked for, not one of them.
+bool is_name_of_option(std::string_view option, std::string_view value) {
+  std::string lower = to_lower(value);
+  std::erase_if(lower, [](char c) { return c == '_' || c == '-'; });
+  for (std::string_view prefix : {"my", "the", "some", "slurm", "nameof", "gpu", "cpu"}) {
+    if (lower.size() > prefix.size() + 2 && lower.starts_with(prefix)) {
+      lower.erase(0, prefix.size());
+      break;
+    }
+  }
+  if (option == "--account") {
+    return is_one_of(lower, {"account", "accountname", "accountid", "project", "projectname", "projectid",
+                             "projectcode", "projectnumber", "allocation", "allocationname", "allocationid",
+                             "groupname", "piname"}) &&
+           !is_one_of(value, {"project", "allocation"});
+  }
+  if (option == "--partition")
+    return is_one_of(lower, {"partition", "partitionname", "queuename"}) && value != "gpupartition";
+  if (option == "--qos") return is_one_of(lower, {"qos", "qosname"});
+  return option == "--reservation" && is_one_of(lower, {"reservation", "reservationname"});
+}
+
+// "def-user": a group's name as a guide of the Alliance writes it.
+bool is_guides_account(std::string_view value) {
+  const std::size_t dash = value.find('-');
+  if (dash == std::string_view::npos || !is_one_of(value.substr(0, dash), {"def", "rrg", "rpp"}))
+    return false;
+  return is_one_of(to_lower(value.substr(dash + 1)),
+                   {"user", "username", "pi", "piname", "prof", "profname", "professor", "group", "groupname",
+                    "sponsor", "supervisor", "name", "account", "pi_name", "group_name", "supervisorname"});
+}
+
+// "--nodes=N", "--time=XX:XX:XX", "--mem=XG".
+bool is_letter_for_number(std::string_view option, std::string_view value) {
+  const bool is_number = option.starts_with("--mem") || option.starts_with("--nodes") ||
+                         option.starts_with("--ntasks") || option.starts_with("--cpus") ||
+                         option.starts_with("--gpus") || option == "--time" || option == "--array";
+  if (!is_number || option.starts_with("--mem-bind")) return false;
+  const bool has_letter = value == "N" || value == "n" || value == "M" || value == "X" || value == "x";
+  return has_letter || (value.find("XX") != std::string_view::npos &&
+                        value.find_first_not_of("X:-GMBT0") == std::string_view::npos);
+}
+
+std::optional<std::string> left_in_directive(const Directive& directive) {
+  const slurm::OwnOption& option = directive.option;
+  const bool may_have_brackets =
+      is_one_of(option.name, {"--nodelist", "--exclude", "--constraint", "--array", "--prefer"});
+  if (!may_have_brackets) {
+    if (auto found = in_marks(option.value)) return found;
+  }
+  const bool is_your = to_lower(option.value).starts_with("your") && option.value.size() > 4;
+  if (is_your || is_name_of_option(option.name, option.value) ||
+      is_letter_for_number(option.name, option.value) ||
+      (option.name == "--account" && is_guides_account(option.value)))
+    return option.value;
+  return std::nullopt;
+}
+
 void find_in_directives(const Script& script, Report& report) {
   for (const Directive& directive : script.request.directives) {
     const std::string& value = directive.option.value;
     std::optional<std::string> found = placeholder_in(value);
     if (!found) found = in_braces(value);
+    if (!found) found = left_in_directive(directive);
     if (!found && has_letter_count(script, directive)) found = value;
     if (!found) continue;
     ScriptFinding& finding =
@@ -124,15 +211,15 @@ void find_in_directives(const Script& script, Report& report) {
   }
 }
 
-// "#SBATCH ...", which sbatch passes over.
+// "#SBATCH ...", which sbatch refuses.
 void find_dots(const Script& script, Report& report) {
   for (const bash::Comment& comment : script.tree.comments) {
     const std::string_view text = script.at(comment.span);
     if (comment.span.begin >= script.first_command || !text.starts_with("#SBATCH") ||
         trim(text.substr(7)) != "...")
       continue;
-    report.add(comment.span, report.say("'...' is left to be filled in; sbatch passes over it")).level =
-        Level::advice;
+    report.add(comment.span,
+               report.say("'...' is left to be filled in, and sbatch of 19.05 and later refuses it"));
   }
 }
 
@@ -208,6 +295,14 @@ void find_angles(const bash::List& list, const Script& script, Report& report) {
   }
 }
 
+// "your_key", "/data/YOUR_NAME/set": all of a name, not a part of one.
+bool is_yours(std::string_view value) {
+  if (value.find(' ') != std::string_view::npos || value.find('$') != std::string_view::npos) return false;
+  const auto found = yours(value);
+  const std::string lower = to_lower(value);
+  return found && (lower.starts_with("your") || lower.find("/your") != std::string::npos);
+}
+
 bool is_used(const Script& script, const std::string& name) {
   return script.text.find("$" + name) != std::string::npos ||
          script.text.find("${" + name) != std::string::npos;
@@ -217,8 +312,12 @@ bool is_used(const Script& script, const std::string& name) {
 void find_in_settings(const Script& script, Report& report) {
   for (const Setting& setting : script.settings) {
     const std::string& value = setting.value;
-    const bool is_left = value.starts_with("/path/to/") || value.starts_with("path/to/") || to_do(value);
-    if (is_left && is_used(script, setting.name) && !setting.context.is_condition &&
+    const auto crossed = crosses(value);
+    const bool is_secret =
+        setting.is_exported && (setting.name.ends_with("_KEY") || setting.name.ends_with("_TOKEN"));
+    const bool is_left = value.starts_with("/path/to/") || value.starts_with("path/to/") || to_do(value) ||
+                         is_yours(value) || (crossed && *crossed == value);
+    if (is_left && (is_used(script, setting.name) || is_secret) && !setting.context.is_condition &&
         setting.context.function.empty()) {
       report.add(setting.assignment->value.span,
                  report.say("'{}' is left to be filled in", printable(value)));

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/grammar.h"
 #include "slurm/script/own_script.h"
 
 namespace stoker::explain {
@@ -42,7 +43,7 @@ void find_blank_at_equals(const Script& script, Report& report) {
                            : report.say("{}: a blank beside =, so that sbatch reads nothing for its value",
                                         option.typed),
                  option.typed + "=" + value)
-        .level = needs_value(option.name) ? Level::job : Level::time;
+        .level = needs_value(option.name) || !option.stray.empty() ? Level::job : Level::time;
   }
 }
 
@@ -55,10 +56,12 @@ void find_memory_unit(const Script& script, Report& report) {
     const bool is_bare = parse_number(option.value, &number);
     if (is_bare && is_one_of(unit, {"g", "gb", "t", "tb"})) {
       const std::size_t at = script.text.find(option.stray, directive.value.end);
-      report.replace({directive.value.end, at + option.stray.size()},
-                     report.say("{}={} {}: a blank before the unit, so that sbatch reads {} MB", option.typed,
-                                option.value, option.stray, option.value),
-                     option.stray);
+      report.replace(
+          {directive.value.end, at + option.stray.size()},
+          report.say("{}={} {}: a blank before the unit, so that sbatch reads {} MB, and from 19.05 on "
+                     "refuses the script",
+                     option.typed, option.value, option.stray, option.value),
+          option.stray);
     } else if (is_bare && number > 0 && number <= 512 && unit.empty() && option.name == "--mem" &&
                !script.request.gpus().empty()) {
       report.replace({directive.value.end, directive.value.end},
@@ -66,11 +69,12 @@ void find_memory_unit(const Script& script, Report& report) {
                                 number, number),
                      "G");
     } else if (!is_bare && !slurm::parse_slurm_memory(option.value) && !option.value.empty() &&
-               option.value.find_first_of("<$=[{") == std::string::npos) {
+               option.value.find_first_of("<$=[{?@") == std::string::npos &&
+               option.value.find("XX") == std::string::npos && option.value.size() > 1) {
       ScriptFinding& finding = report.add(
           directive.value, report.say("{}={}: no amount of memory that sbatch reads (as in 64G or 32000M)",
                                       option.typed, printable(option.value)));
-      double fraction = 0;  // that some releases may read
+      double fraction = 0;  // 22.05 to 26.05 refuse it, and a site's guide has it all the same
       if (parse_number(std::string_view(option.value).substr(0, option.value.size() - 1), &fraction))
         finding.level = Level::time;
     }
@@ -82,7 +86,8 @@ void find_time_format(const Script& script, Report& report) {
   if (time == nullptr || time->option.value.empty()) return;
   const std::string lower = to_lower(time->option.value);
   if (lower == "unlimited" || lower == "infinite" || slurm::parse_slurm_limit(lower) ||
-      lower.find_first_of("<$=[{x") != std::string::npos || lower.find("..") != std::string::npos)
+      lower.find_first_of("<$=[{x?@_%") != std::string::npos || lower == "n" ||
+      lower.find("..") != std::string::npos)
     return;
   std::string cure;
   std::uint64_t number = 0;
@@ -99,12 +104,6 @@ void find_time_format(const Script& script, Report& report) {
   } else {
     report.replace(time->value, text, cure);
   }
-}
-
-// Left to be filled in, or replaced by a tool before it is submitted: other rules' business.
-bool is_template(std::string_view value) {
-  return value.empty() || value.find_first_of("<>$={}[]%") != std::string_view::npos || value == "..." ||
-         value == "N" || to_lower(value).find("xxx") != std::string::npos;
 }
 
 void find_bad_count(const Script& script, Report& report) {
@@ -141,30 +140,41 @@ void find_bad_mail(const Script& script, Report& report) {
   }
 }
 
+// "0-9", "1,5,7-20:2%4", as slurm_parse_array_tok has it.
+bool is_array(std::string_view value) {
+  const std::size_t percent = value.find('%');
+  std::uint64_t number = 0;
+  if (percent != std::string_view::npos && !parse_number(value.substr(percent + 1), &number)) return false;
+  for (std::string_view piece : split(value.substr(0, percent), ',')) {
+    const std::size_t colon = piece.find(':');
+    const std::size_t dash = piece.find('-');
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::uint64_t step = 1;
+    if (piece.empty()) continue;
+    if (!parse_number(piece.substr(0, std::min(dash, colon)), &first)) return false;
+    if (dash == std::string_view::npos && colon != std::string_view::npos) return false;
+    if (dash == std::string_view::npos) continue;
+    if (colon != std::string_view::npos && (!parse_number(piece.substr(colon + 1), &step) || step == 0))
+      return false;
+    const std::size_t size = colon == std::string_view::npos ? std::string_view::npos : colon - dash - 1;
+    if (!parse_number(piece.substr(dash + 1, size), &last) || last < first) return false;
+  }
+  return true;
+}
+
 void find_bad_array(const Script& script, Report& report) {
   const Directive* array = script.request.find("--array");
   if (array == nullptr || is_template(array->option.value.substr(0, array->option.value.find('%')))) return;
-  if (array->option.value.find_first_not_of("0123456789,-:%") == std::string::npos) return;
+  if (is_array(array->option.value)) return;
   report.add(array->value, report.say("{}={}: no list of tasks that sbatch reads (as in 0-9 or 1,5,7-20:2%4)",
                                       array->option.typed, printable(array->option.value)));
 }
 
-// "--nodes=" of a form that nobody has filled in: of these sbatch refuses one without a value.
-void find_no_value(const Script& script, Report& report) {
-  for (const Directive& directive : script.request.directives) {
-    const slurm::OwnOption& option = directive.option;
-    const bool is_count =
-        needs_value(option.name) && option.name != "--partition" && !option.name.starts_with("--gpus");
-    if (!is_count || !option.stray.empty()) continue;
-    const bool is_empty = option.has_equals && option.value.empty();
-    if (!is_empty && !(option.name == "--gres" && option.value.ends_with(':'))) continue;
-    report.add(directive.span, report.say("{}={}: no value, and sbatch refuses the script", option.typed,
-                                          printable(option.value)));
-  }
-}
-
 void find_bad_value(const Script& script, Report& report) {
   find_no_value(script, report);
+  find_bad_word(script, report);
+  find_bad_gres(script, report);
   find_bad_array(script, report);
   find_bad_count(script, report);
   find_bad_mail(script, report);

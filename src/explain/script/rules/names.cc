@@ -1,0 +1,262 @@
+// Rules over names that nobody has: programs mistyped, variables of Slurm mistyped or of other schedulers,
+// and a ~ that is none.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+#include "base/text.h"
+#include "explain/script/rule.h"
+
+namespace stoker::explain {
+namespace {
+
+constexpr std::string_view kPrograms[] = {
+    "python",   "python3", "module",      "export",     "source", "conda",      "mpirun",    "mpiexec",
+    "torchrun", "mkdir",   "singularity", "apptainer",  "unset",  "accelerate", "deepspeed", "Rscript",
+    "matlab",   "julia",   "nvidia-smi",  "deactivate", "rsync",  "sbatch",     "snakemake", "nextflow"};
+
+// One letter too many, too few or another, or two of them turned round.
+bool is_one_slip(std::string_view typed, std::string_view meant) {
+  if (typed == meant) return false;
+  std::size_t begin = 0;
+  while (begin < typed.size() && begin < meant.size() && typed[begin] == meant[begin]) ++begin;
+  if (begin == 0) return false;  // "smpirun"
+  const std::string_view a = typed.substr(begin);
+  const std::string_view b = meant.substr(begin);
+  if (a.size() >= 2 && a.size() == b.size() && a[0] == b[1] && a[1] == b[0] && a.substr(2) == b.substr(2))
+    return true;
+  if (a.size() + 1 == b.size()) return a == b.substr(1);
+  return a.size() == b.size() + 1 && a.substr(1) == b;
+}
+
+bool is_function(const Script& script, std::string_view name) {
+  return script.text.find(format("{}()", name)) != std::string::npos ||
+         script.text.find(format("{} ()", name)) != std::string::npos ||
+         script.text.find(format("function {}", name)) != std::string::npos ||
+         script.text.find(format("alias {}", name)) != std::string::npos;
+}
+
+void find_misspelt_command(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const std::string_view typed = script.at(call.program_word->span);
+    // "python2" and "modules" are programs, too; what ends in a digit or an s may be.
+    if (typed.size() < 4 || typed.find_first_of("/$.0123456789\"'`*") != std::string_view::npos ||
+        typed.ends_with('s') || call.context.is_remote ||
+        is_one_of(typed, {"pythonw", "ipython", "mpirun_rsh", "micromamba"}))
+      continue;
+    for (std::string_view meant : kPrograms) {
+      const std::string_view stem = meant == "python3" ? "python" : meant;
+      if (!is_one_slip(typed, stem) || is_one_of(typed, kPrograms) || is_function(script, typed)) continue;
+      report.replace(call.program_word->span,
+                     report.say("{}: no such program; did you mean {}?", printable(typed), stem),
+                     std::string(stem));
+      break;
+    }
+  }
+}
+
+constexpr std::string_view kSlurmVariables[] = {"SLURM_ARRAY_JOB_ID",
+                                                "SLURM_ARRAY_TASK_COUNT",
+                                                "SLURM_ARRAY_TASK_ID",
+                                                "SLURM_ARRAY_TASK_MAX",
+                                                "SLURM_ARRAY_TASK_MIN",
+                                                "SLURM_ARRAY_TASK_STEP",
+                                                "SLURM_CLUSTER_NAME",
+                                                "SLURM_CPUS_ON_NODE",
+                                                "SLURM_CPUS_PER_GPU",
+                                                "SLURM_CPUS_PER_TASK",
+                                                "SLURM_GPUS",
+                                                "SLURM_GPUS_ON_NODE",
+                                                "SLURM_GPUS_PER_NODE",
+                                                "SLURM_GPUS_PER_TASK",
+                                                "SLURM_JOBID",
+                                                "SLURM_JOB_ACCOUNT",
+                                                "SLURM_JOB_CPUS_PER_NODE",
+                                                "SLURM_JOB_GPUS",
+                                                "SLURM_JOB_ID",
+                                                "SLURM_JOB_NAME",
+                                                "SLURM_JOB_NODELIST",
+                                                "SLURM_JOB_NUM_NODES",
+                                                "SLURM_JOB_PARTITION",
+                                                "SLURM_JOB_USER",
+                                                "SLURM_LAUNCH_NODE_IPADDR",
+                                                "SLURM_LOCALID",
+                                                "SLURM_MEM_PER_CPU",
+                                                "SLURM_MEM_PER_GPU",
+                                                "SLURM_MEM_PER_NODE",
+                                                "SLURM_NNODES",
+                                                "SLURM_NODEID",
+                                                "SLURM_NODELIST",
+                                                "SLURM_NPROCS",
+                                                "SLURM_NTASKS",
+                                                "SLURM_NTASKS_PER_NODE",
+                                                "SLURM_PROCID",
+                                                "SLURM_RESTART_COUNT",
+                                                "SLURM_STEP_ID",
+                                                "SLURM_STEP_NODELIST",
+                                                "SLURM_SUBMIT_DIR",
+                                                "SLURM_SUBMIT_HOST",
+                                                "SLURM_TASKS_PER_NODE",
+                                                "SLURM_TASK_PID",
+                                                "SLURM_TMPDIR",
+                                                "SLURM_STEPID",
+                                                "SLURM_JOB_END_TIME",
+                                                "SLURM_JOB_START_TIME",
+                                                "SLURM_NTASKS_PER_GPU",
+                                                "SLURM_STEP_GPUS",
+                                                "SLURM_TOPOLOGY_ADDR",
+                                                "SLURM_ARRAYID",
+                                                "SLURM_JOB_UID",
+                                                "SLURM_STEP_NUM_TASKS",
+                                                "SLURM_STEP_NUM_NODES",
+                                                "SLURM_TRES_PER_TASK",
+                                                "SLURM_JOB_QOS"};
+
+// Of which something is lost when it is empty: what each task of an array works on, and where.
+bool is_vital(std::string_view name) {
+  return name.starts_with("SLURM_ARRAY_TASK_ID") || name == "SLURM_PROCID" || name == "SLURM_SUBMIT_DIR" ||
+         name == "SLURM_JOB_NODELIST" || name == "SLURM_TMPDIR";
+}
+
+bool is_set(const Script& script, std::string_view name) {
+  return std::any_of(script.settings.begin(), script.settings.end(),
+                     [&](const Setting& setting) { return setting.name == name; });
+}
+
+using Visit = void (*)(const Script& script, const bash::Piece& piece, Report& report);
+
+void visit_word(const bash::Word& word, const Script& script, Report& report, Visit visit) {
+  for (const bash::Piece& piece : word.pieces) {
+    if (piece.kind == bash::PieceKind::variable && piece.operation.empty()) visit(script, piece, report);
+  }
+}
+
+void visit_variables(const Script& script, Report& report, Visit visit) {
+  for (const Setting& setting : script.settings) visit_word(setting.assignment->value, script, report, visit);
+  for (const Call& call : script.calls) {
+    if (call.context.launcher || call.program == "echo" || call.program == "printf") continue;
+    for (const bash::Word* word : call.typed) visit_word(*word, script, report, visit);
+  }
+}
+
+void find_misspelt_variable(const Script& script, Report& report) {
+  visit_variables(script, report, [](const Script& all, const bash::Piece& piece, Report& to) {
+    const std::string& name = piece.text;
+    if (!name.starts_with("SLURM_") || is_one_of(name, kSlurmVariables) || is_set(all, name)) return;
+    const std::string_view likely = closest(name, kSlurmVariables);
+    if (likely.empty()) return;
+    ScriptFinding& finding = to.replace(
+        piece.span,
+        to.say("${}: Slurm sets no such variable, and it is empty; did you mean ${}?", name, likely),
+        all.at(piece.span).starts_with("${") ? format("${{{}}}", likely) : format("${}", likely));
+    if (!is_vital(likely)) finding.level = Level::time;
+  });
+}
+
+// Has lines for another scheduler, too, or looks whether it runs under one.
+bool is_for_several(const Script& script) {
+  for (std::string_view line : {"\n#PBS -", "\n#BSUB -", "\n#$ -", "\n#COBALT -"}) {
+    if (script.text.find(line) != std::string::npos) return true;
+  }
+  return std::any_of(script.calls.begin(), script.calls.end(), [](const Call& call) {
+    return call.context.is_condition &&
+           std::any_of(call.words.begin(), call.words.end(), [](const std::string& word) {
+             return word.find("PBS_") != std::string::npos || word.find("SGE_") != std::string::npos ||
+                    word.find("LSB_") != std::string::npos;
+           });
+  });
+}
+
+void find_other_scheduler(const Script& script, Report& report) {
+  if (script.request.directives.empty() || is_for_several(script)) return;
+  visit_variables(script, report, [](const Script& all, const bash::Piece& piece, Report& to) {
+    struct Name {
+      std::string_view theirs;
+      std::string_view ours;
+    };
+    constexpr Name kNames[] = {{"PBS_O_WORKDIR", "SLURM_SUBMIT_DIR"},
+                               {"SGE_O_WORKDIR", "SLURM_SUBMIT_DIR"},
+                               {"LS_SUBCWD", "SLURM_SUBMIT_DIR"},
+                               {"PBS_ARRAYID", "SLURM_ARRAY_TASK_ID"},
+                               {"PBS_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID"},
+                               {"SGE_TASK_ID", "SLURM_ARRAY_TASK_ID"},
+                               {"LSB_JOBINDEX", "SLURM_ARRAY_TASK_ID"},
+                               {"NSLOTS", "SLURM_NTASKS"},
+                               {"PBS_NP", "SLURM_NTASKS"},
+                               {"PBS_JOBID", "SLURM_JOB_ID"},
+                               {"LSB_JOBID", "SLURM_JOB_ID"}};
+    for (const Name& name : kNames) {
+      if (piece.text != name.theirs || is_set(all, name.theirs)) continue;
+      ScriptFinding& finding = to.replace(
+          piece.span, to.say("${} is a variable of another scheduler, and empty under Slurm", name.theirs),
+          format("${{{}}}", name.ours));
+      // "cd ''" stays where it is, and "cd" without a word goes home.
+      if (name.ours == "SLURM_JOB_ID" || (name.ours == "SLURM_SUBMIT_DIR" && piece.is_quoted))
+        finding.level = Level::time;
+    }
+  });
+}
+
+bool is_quoted_home(const bash::Word& word) {
+  return !word.pieces.empty() && word.pieces[0].kind == bash::PieceKind::literal &&
+         word.pieces[0].is_quoted && word.pieces[0].text.starts_with("~/");
+}
+
+// cd "~/project", and cd $DIR behind DIR="~/project".
+void find_quoted_tilde(const Script& script, Report& report) {
+  std::set<std::string> told;
+  for (const Call& call : script.calls) {
+    const bool is_reader =
+        is_one_of(call.program, {"cd", "source", ".", "pushd", "cat", "ls", "cp", "mv", "tar", "rsync"});
+    if (!is_reader && !is_python(call.program)) continue;
+    for (const bash::Word* word : call.typed) {
+      if (!is_reader && word != call.typed[0]) break;
+      if (is_quoted_home(*word)) {
+        report
+            .replace({word->span.begin, word->span.begin + 2},
+                     report.say("~ in quotes is a letter like others, and no such folder is there"),
+                     format("{}$HOME", script.text[word->span.begin]))
+            .edits = {{word->span.begin + 1, word->span.begin + 2,
+                       script.text[word->span.begin] == '"' ? "$HOME" : "~"}};
+        continue;
+      }
+      if (word->pieces.empty() || word->pieces[0].kind != bash::PieceKind::variable) continue;
+      const std::string& name = word->pieces[0].text;
+      const auto setting = std::find_if(script.settings.rbegin(), script.settings.rend(),
+                                        [&](const Setting& each) { return each.name == name; });
+      if (setting == script.settings.rend() || !is_quoted_home(setting->assignment->value) ||
+          !told.insert(name).second)
+        continue;
+      const std::size_t at = setting->assignment->value.span.begin;
+      report
+          .add(setting->assignment->value.span,
+               report.say("~ in quotes is a letter like others, and no such folder is there"))
+          .edits = {{at + 1, at + 2, script.text[at] == '"' ? "$HOME" : "~"}};
+    }
+  }
+}
+
+constexpr Rule kRules[] = {
+    {"misspelt-command", Level::job, "the shell finds no program of a mistyped name, and goes on without it",
+     "#!/bin/bash\n#SBATCH -n 1\npyhton -u train.py\n", "#!/bin/bash\n#SBATCH -n 1\npython -u train.py\n",
+     "bash: \"command not found\"", find_misspelt_command},
+    {"misspelt-variable", Level::job, "a variable of Slurm that there is not is an empty text",
+     "#!/bin/bash\n#SBATCH --array=1-4\n./a $SLURM_ARRAY_TASKID\n",
+     "#!/bin/bash\n#SBATCH --array=1-4\n./a $SLURM_ARRAY_TASK_ID\n",
+     "sbatch(1), output environment variables", find_misspelt_variable},
+    {"other-scheduler", Level::job,
+     "variables of PBS, Grid Engine and LSF are empty under Slurm, and cd goes home",
+     "#!/bin/bash\n#SBATCH -n 1\ncd $PBS_O_WORKDIR\n./a\n",
+     "#!/bin/bash\n#SBATCH -n 1\ncd $SLURM_SUBMIT_DIR\n./a\n", "sites' guides to moving from PBS",
+     find_other_scheduler},
+    {"quoted-tilde", Level::job, "the shell takes ~ for the home folder only outside of quotes",
+     "#!/bin/bash\n#SBATCH -n 1\ncd \"~/project\"\n./a\n",
+     "#!/bin/bash\n#SBATCH -n 1\ncd \"$HOME/project\"\n./a\n", "shellcheck SC2088", find_quoted_tilde},
+};
+
+}  // namespace
+
+std::span<const Rule> name_rules() { return kRules; }
+
+}  // namespace stoker::explain

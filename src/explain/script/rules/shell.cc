@@ -1,0 +1,270 @@
+// Rules over what the shell takes for something else than was meant: blanks, braces, quotes and lines that
+// begin anew.
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/text.h"
+#include "explain/bash/parser.h"
+#include "explain/script/rule.h"
+
+namespace stoker::explain {
+namespace {
+
+// "name = value": for the shell a program with two arguments.
+void find_spaced_assignment(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const std::string_view name = script.at(call.program_word->span);
+    const bool is_name = !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+                         std::all_of(name.begin(), name.end(),
+                                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    const bool is_assigned = !call.typed.empty() && script.at(call.typed[0]->span) == "=";
+    if (!is_name || !is_assigned || name == "test" || name == "expr" || name == "let" || name == "set")
+      continue;
+    const std::size_t end = call.typed.size() > 1 ? call.typed[1]->span.begin : call.typed[0]->span.end;
+    report.replace({call.program_word->span.begin, end},
+                   report.say("blanks beside =: the shell looks for a program {}, and ${} stays as it was",
+                              printable(name), printable(name)),
+                   format("{}=", name));
+  }
+}
+
+// "$name = value" and "$name=value", as other languages have it: for the shell the program that $name holds.
+void find_dollar_assignment(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const std::vector<bash::Piece>& pieces = call.program_word->pieces;
+    const bool is_variable =
+        !pieces.empty() && pieces[0].kind == bash::PieceKind::variable && !pieces[0].is_quoted &&
+        pieces[0].operation.empty() && script.at(pieces[0].span) == "$" + pieces[0].text &&
+        (std::isalpha(static_cast<unsigned char>(pieces[0].text[0])) != 0 || pieces[0].text[0] == '_');
+    if (!is_variable) continue;
+    const std::string_view behind = script.at({pieces[0].span.end, call.program_word->span.end});
+    const bool is_apart = behind.empty() && !call.typed.empty() && script.at(call.typed[0]->span) == "=";
+    if (!is_apart && (!behind.starts_with('=') || behind.starts_with("=="))) continue;
+    const std::string& name = pieces[0].text;
+    const std::size_t end = !is_apart               ? pieces[0].span.end + 1
+                            : call.typed.size() > 1 ? call.typed[1]->span.begin
+                                                    : call.typed[0]->span.end;
+    report.replace({call.program_word->span.begin, end},
+                   report.say("${} on the left of =: the shell sets nothing, and runs what ${} holds as a "
+                              "program",
+                              name, name),
+                   format("{}=", name));
+  }
+}
+
+bool is_used(const Script& script, std::string_view name) {
+  return script.text.find(format("${}", name)) != std::string::npos ||
+         script.text.find(format("${{{}", name)) != std::string::npos;
+}
+
+// A number, a text in quotes or a path: no program, where the variable before it is used later.
+bool is_value(std::string_view typed) {
+  return !typed.empty() &&
+         (std::isdigit(static_cast<unsigned char>(typed[0])) != 0 || typed[0] == '"' || typed[0] == '\'' ||
+          typed[0] == '/' || typed[0] == '~' || typed.starts_with("./") || typed.starts_with("../"));
+}
+
+// "DATA= /data/set/" and "export DATA = /data/set": the shell sets nothing, or an empty text.
+void find_empty_assignment(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const bash::Command& command = *call.command;
+    const bool is_first = !command.words.empty() && call.program_word == &command.words[0];
+    if (!is_first) continue;
+    const bool declares = is_one_of(call.program, {"export", "declare", "local", "readonly", "typeset"});
+    if (declares) {
+      for (std::size_t i = 0; i < call.typed.size(); ++i) {
+        if (script.at(call.typed[i]->span) != "=" || i == 0) continue;
+        const std::string_view name = script.at(call.typed[i - 1]->span);
+        const std::size_t end =
+            i + 1 < call.typed.size() ? call.typed[i + 1]->span.begin : call.typed[i]->span.end;
+        report.replace({call.typed[i - 1]->span.end, end},
+                       report.say("blanks beside =: {} takes '=' for a name, and ${} stays as it was",
+                                  call.program, printable(name)),
+                       "=");
+        break;
+      }
+    }
+    if (command.assignments.size() != 1 || (!declares && !call.typed.empty())) continue;
+    const bash::Assignment& assignment = command.assignments[0];
+    const bash::Word* behind = declares ? (call.typed.empty() ? nullptr : call.typed[0]) : call.program_word;
+    if (behind == nullptr || !assignment.value.pieces.empty() || assignment.is_array ||
+        behind->span.begin <= assignment.span.end || !is_value(script.at(behind->span)) ||
+        !is_used(script, assignment.name))
+      continue;
+    report.replace({assignment.span.end, behind->span.begin},
+                   report.say("a blank behind =: ${} is empty, and the shell takes {} for something else",
+                              assignment.name, printable(script.at(behind->span))),
+                   "");
+  }
+}
+
+void find_no_assignment(const Script& script, Report& report) {
+  find_spaced_assignment(script, report);
+  find_dollar_assignment(script, report);
+  find_empty_assignment(script, report);
+}
+
+// "[$x = 1 ]", "[ $x = 1]": a program "[1", or one that does not find its last word.
+void find_test_blank(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const std::string_view typed = script.at(call.program_word->span);
+    const std::size_t brackets = typed.starts_with("[[") ? 2 : 1;
+    if (typed.starts_with('[') && typed.size() > brackets && typed != "[[") {
+      const std::size_t at = call.program_word->span.begin + brackets;
+      report.replace(
+          {at, at},
+          report.say("no blank behind {}: the shell looks for a program of that name, and the condition is "
+                     "never true",
+                     typed.substr(0, brackets)),
+          " ");
+    } else if (typed == "[" && !call.typed.empty()) {
+      const std::string_view last = script.at(call.typed.back()->span);
+      if (last == "]" || !last.ends_with(']')) continue;
+      const std::size_t at = call.typed.back()->span.end - 1;
+      report.replace(
+          {at, at}, report.say("no blank before ]: [ does not find its end, and the condition is never true"),
+          " ");
+    }
+  }
+}
+
+// "  --epochs 10" as a line of its own: the command above ended without a backslash, or with one and a blank.
+void find_cut_command(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const bool is_first = !call.command->words.empty() && call.program_word == &call.command->words[0];
+    const std::string_view typed = script.at(call.program_word->span);
+    if (!is_first || typed.size() < 2 || typed[0] != '-' ||
+        (typed[1] != '-' && std::isalpha(static_cast<unsigned char>(typed[1])) == 0))
+      continue;
+    const std::size_t line = script.line_of(call.program_word->span.begin).begin;
+    if (line == 0) continue;
+    const std::string_view above = script.at(script.line_of(line - 1));
+    const std::size_t last = above.find_last_not_of(" \t");
+    const Said text = report.say(
+        "the command above ends before this line, and the shell looks for a program {}", printable(typed));
+    const bool is_comment = trim(above).starts_with('#');
+    ScriptFinding& finding = report.add(call.program_word->span, text);
+    if (last == std::string_view::npos || is_comment) continue;
+    if (above[last] == '\\') {
+      finding.edits = {{line - 1 - (above.size() - last - 1), line - 1, ""}};
+    } else {
+      finding.edits = {{line - 1, line - 1, " \\"}};
+    }
+  }
+}
+
+void find_braces(const bash::List& list, const Script& script, Report& report) {
+  for (const bash::Item& item : list.items) {
+    for (const bash::Command& command : item.pipeline.commands) {
+      for (const bash::Word& word : command.words) {
+        if (command.kind != bash::CommandKind::for_) break;
+        const std::string_view text = script.at(word.span);
+        const std::size_t dots = text.find("..");
+        if (!text.starts_with('{') || !text.ends_with('}') || dots == std::string_view::npos ||
+            text.find('$') == std::string_view::npos)
+          continue;
+        report.replace(
+            word.span,
+            report.say("the shell puts in variables after braces: the loop runs once, with '{}'",
+                       printable(flat(word, script.text))),
+            format("$(seq {} {})", text.substr(1, dots - 1), text.substr(dots + 2, text.size() - dots - 3)));
+      }
+      for (const bash::List& part : command.parts) find_braces(part, script, report);
+    }
+  }
+}
+
+void find_brace_variable(const Script& script, Report& report) {
+  if (script.interpreter == "zsh" || script.interpreter == "ksh") return;
+  find_braces(script.tree.list, script, report);
+}
+
+// Quotes and blanks that a word processor or a web page has made.
+constexpr std::string_view kOddLetters[] = {"\u201C", "\u201D", "\u2018", "\u2019",
+                                            "\u00A0", "\u200B", "\uFEFF"};
+
+bool has_odd_letter(std::string_view text) {
+  return std::any_of(std::begin(kOddLetters), std::end(kOddLetters),
+                     [&](std::string_view odd) { return text.find(odd) != std::string_view::npos; });
+}
+
+std::string without_odd_letters(std::string_view text) {
+  constexpr std::string_view kInstead[] = {"\"", "\"", "'", "'", " ", "", ""};
+  std::string out;
+  while (!text.empty()) {
+    std::size_t i = 0;
+    while (i < std::size(kOddLetters) && !text.starts_with(kOddLetters[i])) ++i;
+    if (i < std::size(kOddLetters)) {
+      out += kInstead[i];
+      text.remove_prefix(kOddLetters[i].size());
+    } else {
+      out += text[0];
+      text.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
+bool is_odd_outside_quotes(const bash::Word& word, const Script& script) {
+  return std::any_of(word.pieces.begin(), word.pieces.end(), [&](const bash::Piece& piece) {
+    return piece.kind == bash::PieceKind::literal && !piece.is_quoted &&
+           has_odd_letter(script.at(piece.span));
+  });
+}
+
+void find_odd_letter(const Script& script, Report& report) {
+  for (const Directive& directive : script.request.directives) {
+    const bool is_name =
+        is_one_of(directive.option.name, {"--partition", "--account", "--qos", "--constraint", "--gres",
+                                          "--nodelist", "--chdir", "--output", "--error"});
+    const std::string_view typed = script.at(directive.value);
+    if (is_name && has_odd_letter(typed))
+      report.replace(directive.value,
+                     report.say("a quote or a blank of a word processor, which stands for itself"),
+                     without_odd_letters(typed));
+  }
+  std::size_t line = std::string::npos;  // one finding for each
+  const auto tell = [&](const bash::Word& word) {
+    if (!is_odd_outside_quotes(word, script)) return;
+    const bash::Span whole = script.line_of(word.span.begin);
+    if (whole.begin == line) return;
+    line = whole.begin;
+    report.replace({word.span.begin, whole.end},
+                   report.say("a quote or a blank of a word processor, which stands for itself"),
+                   without_odd_letters(script.at({word.span.begin, whole.end})));
+  };
+  for (const Setting& setting : script.settings) tell(setting.assignment->value);
+  for (const Call& call : script.calls) {
+    if (call.program == "echo" || call.program == "printf") continue;
+    tell(*call.program_word);
+    for (const bash::Word* word : call.typed) tell(*word);
+  }
+}
+
+constexpr Rule kRules[] = {
+    {"assignment-blank", Level::job,
+     "with a blank beside =, or a $ before the name, the shell sets nothing and runs the name",
+     "#!/bin/bash\n#SBATCH -n 1\nconfig = /data/a.yaml\n./run $config\n",
+     "#!/bin/bash\n#SBATCH -n 1\nconfig=/data/a.yaml\n./run $config\n", "shellcheck SC1068",
+     find_no_assignment},
+    {"test-blank", Level::job, "[ is a program, and without blanks beside it the shell looks for another one",
+     "#!/bin/bash\n#SBATCH -n 1\nif [$1 = a ]; then\n  ./a\nfi\n",
+     "#!/bin/bash\n#SBATCH -n 1\nif [ $1 = a ]; then\n  ./a\nfi\n", "shellcheck SC1035", find_test_blank},
+    {"cut-command", Level::job, "a backslash goes on with a command only as the last letter of its line",
+     "#!/bin/bash\npython train.py \\ \n  --epochs 10\n", "#!/bin/bash\npython train.py \\\n  --epochs 10\n",
+     "shellcheck SC1101", find_cut_command},
+    {"brace-variable", Level::job, "the shell makes lists of braces before it puts in variables",
+     "#!/bin/bash\nN=4\nfor i in {1..$N}; do\n  ./a $i\ndone\n",
+     "#!/bin/bash\nN=4\nfor i in $(seq 1 $N); do\n  ./a $i\ndone\n", "shellcheck SC2051",
+     find_brace_variable},
+    {"odd-letter", Level::job, "quotes and blanks of a word processor are letters like others for the shell",
+     "#!/bin/bash\npython train.py --name \u201Ca\u201D\n", "#!/bin/bash\npython train.py --name \"a\"\n",
+     "shellcheck SC1110", find_odd_letter},
+};
+
+}  // namespace
+
+std::span<const Rule> shell_rules() { return kRules; }
+
+}  // namespace stoker::explain

@@ -1,0 +1,174 @@
+// What the shell and sbatch take for something else than was meant: what is told, and what is left alone.
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "explain/script/lint.h"
+
+namespace stoker::explain {
+namespace {
+
+using ::testing::IsEmpty;
+
+using Found = std::vector<std::string>;
+
+// The findings of one rule as "line:level", in an empty folder.
+Found found(std::string_view rule, std::string_view text) {
+  const TempDirectory folder;
+  Found out;
+  for (const ScriptFinding& finding :
+       lint_script("a.sh", std::string(text), {.directory = folder.path()}).findings) {
+    if (finding.rule == rule) out.push_back(format("{}:{}", finding.line, to_text(finding.level)));
+  }
+  return out;
+}
+
+// The same of a script that is one #SBATCH line.
+Found of_line(std::string_view rule, std::string_view options) {
+  return found(rule, format("#!/bin/bash\n#SBATCH {}\n./a\n", options));
+}
+
+std::string mended(std::string_view text) {
+  const TempDirectory folder;
+  const Lint lint = lint_script("a.sh", std::string(text), {.directory = folder.path()});
+  return apply_edits(lint.text, lint.findings);
+}
+
+TEST(ScriptLines, words_that_belong_to_no_option_are_refused) {
+  const Found second = {"2:job"};
+  for (const char* line : {"--job-name=my job", "mem=4G", "--time=1:00:00 (an hour)", "--exclusive user",
+                           "-- time=1", "--requeue 1", "- x", "options below", "--comment=it's"})
+    EXPECT_EQ(of_line("stray-word", line), second) << line;
+  for (const char* line : {"--job-name=\"my job\"", "--time 1:00:00 # an hour", "--exclusive", "hetjob",
+                           "-N 2 -n 4 --mem 4G", "--mem=16 GB", "# it's"})
+    EXPECT_THAT(of_line("stray-word", line), IsEmpty()) << line;
+  EXPECT_EQ(mended("#!/bin/bash\n#SBATCH mem=4G --time=2\n./a\n"),
+            "#!/bin/bash\n#SBATCH --mem=4G --time=2\n./a\n");
+}
+
+TEST(ScriptLines, first_lines_that_start_nothing) {
+  for (const char* line :
+       {"#!bin/bash", "#!/usr/bin/env bash -l", "#!/bin/bash # of mine", "#!/bin/bash/", "#!"})
+    EXPECT_EQ(found("bad-interpreter", format("{}\n#SBATCH -n 1\n./a\n", line)), Found{"1:job"}) << line;
+  for (const char* line :
+       {"#!/bin/bash -l", "#! /bin/bash", "#!/usr/bin/env -S bash -l", "#!/usr/bin/env python3"})
+    EXPECT_THAT(found("bad-interpreter", format("{}\n#SBATCH -n 1\n./a\n", line)), IsEmpty()) << line;
+}
+
+TEST(ScriptLines, one_dash_before_a_long_name_and_letters_that_sbatch_has_not) {
+  for (const char* line : {"-time=1:00:00", "-partition=gpu", "-job-name=a", "-gres=gpu:1", "-j a",
+                           "--walltime=2", "--x11", "--time:2"})
+    EXPECT_EQ(of_line("misspelt-option", line), Found{"2:job"}) << line;
+  EXPECT_EQ(of_line("misspelt-option", "-output=a.txt"), Found{"2:time"});
+  for (const char* line : {"-N1 -n4 -t2", "-pgpu", "-Jtime", "-O -s -H", "-ologs.txt"})
+    EXPECT_THAT(of_line("misspelt-option", line), IsEmpty()) << line;
+  EXPECT_EQ(mended("#!/bin/bash\n#SBATCH -time=2\n./a\n"), "#!/bin/bash\n#SBATCH --time=2\n./a\n");
+}
+
+TEST(ScriptLines, values_of_another_form_than_sbatch_reads) {
+  for (const char* line : {"--nodes=one", "--nodes=1:ppn=4", "--nodes=4-2", "--signal=TERM:60",
+                           "--exclusive=yes", "--array=1:10", "--array=9-0", "--array=1-4%x",
+                           "--gres=gpu:1:v100", "--gres=gpus:1", "--gres=v100:2", "--gres=gpu=2", "--gres=2",
+                           "--time", "-o", "--account", "--mail-type=", "--requeue=1", "--open-mode=x"})
+    EXPECT_EQ(of_line("option-value", line), Found{"2:job"}) << line;
+  for (const char* line :
+       {"--nodes=1-4", "--nodes=1,3", "--signal=B:USR1@120", "--signal=SIGTERM", "--exclusive=user",
+        "--array=1-9:2%3", "--array=[0-4]", "--gres=gpu:a100:2,tmpfs:10G", "--gres=gpu:2(S:0)", "--gres=gpu",
+        "--account=", "--hold", "--open-mode=append", "--gres=shard:4"})
+    EXPECT_THAT(of_line("option-value", line), IsEmpty()) << line;
+}
+
+TEST(ScriptLines, forms_that_nobody_filled_in) {
+  for (const char* line :
+       {"--account=ACCOUNT", "--account=my_project", "--account=def-user", "--partition=partition_name",
+        "--qos=[qos]", "--account=__ACCOUNT__", "--partition=yourpartition", "--account={{ account }}",
+        "--time=XX:XX:XX", "--nodes=N", "--mem=???", "..."})
+    EXPECT_EQ(of_line("placeholder", line), Found{"2:job"}) << line;
+  for (const char* line :
+       {"--account=physics", "--partition=gpu", "--account=def-smith", "--nodelist=node[a-c]",
+        "--constraint=[rack1|rack2]", "--job-name=XX", "--account=project"})
+    EXPECT_THAT(of_line("placeholder", line), IsEmpty()) << line;
+  EXPECT_EQ(found("placeholder", "#!/bin/bash\nexport WANDB_API_KEY=your_key\n./a\n"), Found{"2:job"});
+}
+
+TEST(ScriptLines, lines_that_are_comments_are_told_once) {
+  const std::string apart = "#!/bin/bash\n# SBATCH --time=2\n# SBATCH -n 1\n./a\n";
+  EXPECT_EQ(found("not-a-directive", apart), Found{"2:job"});
+  EXPECT_EQ(mended("#!/bin/bash\n  #SBATCH --time=2\n  #SBATCH -n 1\n./a\n"),
+            "#!/bin/bash\n#SBATCH --time=2\n#SBATCH -n 1\n./a\n");
+  // One among others was switched off.
+  EXPECT_THAT(found("not-a-directive", "#!/bin/bash\n#SBATCH --time=2\n# SBATCH -n 1\n./a\n"), IsEmpty());
+}
+
+TEST(ScriptShell, what_looks_like_a_test_or_an_assignment) {
+  EXPECT_EQ(found("test-blank", "#!/bin/bash\nif [ $1 = a]; then ./a; fi\n"), Found{"2:job"});
+  EXPECT_EQ(found("test-blank", "#!/bin/bash\nif [[$1 = a ]]; then ./a; fi\n"), Found{"2:job"});
+  EXPECT_THAT(found("test-blank", "#!/bin/bash\nif [ $1 = a ] || [[ $2 == b* ]]; then ./a; fi\n"), IsEmpty());
+  EXPECT_EQ(found("assignment-blank", "#!/bin/bash\nexport DATA = /x\n./a $DATA\n"), Found{"2:job"});
+  EXPECT_EQ(found("assignment-blank", "#!/bin/bash\nDATA= /x/y\n./a $DATA\n"), Found{"2:job"});
+  EXPECT_THAT(found("assignment-blank", "#!/bin/bash\nLANG= sort a\nexport A= B\nDATA= ./run\n"), IsEmpty());
+  EXPECT_EQ(mended("#!/bin/bash\nexport DATA = /x\n./a $DATA\n"), "#!/bin/bash\nexport DATA=/x\n./a $DATA\n");
+}
+
+TEST(ScriptShell, commands_that_are_cut_off) {
+  EXPECT_EQ(found("cut-command", "#!/bin/bash\npython a.py\n  --b 3\n"), Found{"3:job"});
+  EXPECT_EQ(found("cut-command", "#!/bin/bash\npython a.py \\\n  # --c 2 \\\n  --b 3\n"), Found{"4:job"});
+  EXPECT_THAT(found("cut-command", "#!/bin/bash\npython a.py \\\n  --b 3\ncat <<E\n--c\nE\n"), IsEmpty());
+  EXPECT_EQ(mended("#!/bin/bash\n./a \\ \n  --b 3\n"), "#!/bin/bash\n./a \\\n  --b 3\n");
+  EXPECT_EQ(mended("#!/bin/bash\n./a\n  --b 3\n"), "#!/bin/bash\n./a \\\n  --b 3\n");
+}
+
+TEST(ScriptShell, letters_of_word_processors) {
+  EXPECT_EQ(found("odd-letter", "#!/bin/bash\n./a\u00A0b\n"), Found{"2:job"});
+  EXPECT_EQ(of_line("odd-letter", "--partition=\u201Cgpu\u201D"), Found{"2:job"});
+  EXPECT_THAT(found("odd-letter", "#!/bin/bash\necho \u201Ca\u201D\n./a 'it\u2019s'\n# \u201Cb\u201D\n"),
+              IsEmpty());
+}
+
+TEST(ScriptNames, programs_and_variables_that_nobody_has) {
+  EXPECT_EQ(found("misspelt-command", "#!/bin/bash\nmoduel load a\nexprot B=1\n"), (Found{"2:job", "3:job"}));
+  EXPECT_THAT(found("misspelt-command",
+                    "#!/bin/bash\nsmpirun a\nmodules a\nipython a\ncondas() { :; }\ncond\n"
+                    "cond() { :; }\n"),
+              IsEmpty());
+  EXPECT_EQ(found("misspelt-variable", "#!/bin/bash\nexport OMP_NUM_THREADS=$SLURM_CPU_PER_TASK\n"),
+            Found{"2:time"});
+  EXPECT_THAT(
+      found("misspelt-variable", "#!/bin/bash\nSLURM_ARRAY_TASKID=3\n./a $SLURM_ARRAY_TASKID $SLURM_JOBID\n"),
+      IsEmpty());
+  const std::string pbs = "#!/bin/bash\n#SBATCH -n 1\ncd \"$PBS_O_WORKDIR\"\n./a $PBS_ARRAYID\n";
+  EXPECT_EQ(found("other-scheduler", pbs), (Found{"3:time", "4:job"}));
+  EXPECT_THAT(found("other-scheduler", "#!/bin/bash\n#PBS -l nodes=1\n#SBATCH -n 1\ncd $PBS_O_WORKDIR\n"),
+              IsEmpty());
+  EXPECT_EQ(found("quoted-tilde", "#!/bin/bash\nD=\"~/a\"\ncd $D\n"), Found{"2:job"});
+  EXPECT_THAT(found("quoted-tilde", "#!/bin/bash\nD=~/a\ncd $D\npython a.py \"~/b\"\n"), IsEmpty());
+}
+
+TEST(ScriptSteps, more_than_the_job_has) {
+  const std::string head = "#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2 --gpus-per-node=2\n";
+  for (const char* line : {"srun -N 2 ./a", "srun -n8 ./a", "torchrun --nproc_per_node=4 a.py",
+                           "accelerate launch --num_processes 4 a.py"})
+    EXPECT_EQ(found("step-too-large", format("{}{}\n", head, line)), Found{"3:job"}) << line;
+  for (const char* line : {"srun -n 2 ./a", "srun -n 8 -O ./a", "torchrun --nproc_per_node=2 a.py",
+                           "CUDA_VISIBLE_DEVICES=4,5,6,7 torchrun --nproc_per_node=4 a.py"})
+    EXPECT_THAT(found("step-too-large", format("{}{}\n", head, line)), IsEmpty()) << line;
+}
+
+TEST(ScriptSteps, output_for_a_folder_that_is_not_there) {
+  const std::string head = "#!/bin/bash\n#SBATCH -n 1\n";
+  EXPECT_EQ(found("redirect-folder", head + "./a > out/a.txt\n"), Found{"3:job"});
+  for (const char* line : {"mkdir -p out\n./a > out/a.txt", "cd /data\n./a > out/a.txt", "./a > a.txt",
+                           "git clone b\n./a > b/a.txt", "./a > $OUT/a.txt"})
+    EXPECT_THAT(found("redirect-folder", format("{}{}\n", head, line)), IsEmpty()) << line;
+}
+
+TEST(ScriptSteps, what_runs_on_behind_a_word_to_the_reader) {
+  const std::string head = "#!/bin/bash\n#SBATCH -n 1\n";
+  EXPECT_EQ(found("no-wait", head + "python a.py &\necho started\n"), Found{"3:job"});
+  EXPECT_EQ(found("no-wait", head + "screen -dmS a python a.py\n"), Found{"3:job"});
+  EXPECT_THAT(found("no-wait", head + "python a.py &\nwait\necho done\n"), IsEmpty());
+  EXPECT_THAT(found("no-wait", head + "nvidia-smi -l > a.txt &\npython a.py\necho done\n"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace stoker::explain

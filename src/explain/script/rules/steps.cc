@@ -1,0 +1,171 @@
+// Rules over steps and processes that want more than the job has, and over files that have no folder.
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "explain/bash/parser.h"
+#include "explain/script/rule.h"
+
+namespace stoker::explain {
+namespace {
+
+std::optional<std::uint64_t> count_option(const Call& call, std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names) {
+    const auto value = call.option(name);
+    std::uint64_t number = 0;
+    if (value && parse_number(*value, &number)) return number;
+  }
+  return std::nullopt;
+}
+
+// Picks GPUs by number, as people do where a job sees all of its node's.
+bool picks_gpus(const Script& script) {
+  return std::any_of(script.settings.begin(), script.settings.end(), [](const Setting& setting) {
+    return setting.name == "CUDA_VISIBLE_DEVICES" && setting.value.find(',') != std::string::npos;
+  });
+}
+
+// torchrun --nproc_per_node=4 where the job has two GPUs on each node.
+void find_more_ranks(const Script& script, Report& report) {
+  const auto gpus = script.request.gpus_per_node();
+  if (!gpus || *gpus == 0 || script.request.find("--exclusive") != nullptr || script.mentions("--use_cpu") ||
+      script.mentions("gloo") || picks_gpus(script))
+    return;
+  for (const Call& call : script.calls) {
+    if (!is_agent(call)) continue;
+    std::optional<std::uint64_t> ranks;
+    if (call.program == "deepspeed") {
+      ranks = count_option(call, {"--num_gpus"});
+    } else if (call.program == "accelerate") {
+      const bool is_single = script.request.nodes() == 1 && !call.has("--num_machines") && !call.has("--cpu");
+      if (is_single) ranks = count_option(call, {"--num_processes", "--num-processes"});
+    } else {
+      ranks = count_option(call, {"--nproc_per_node", "--nproc-per-node"});
+    }
+    if (!ranks || *ranks <= *gpus) continue;
+    report
+        .add(call.span,
+             *gpus == 1
+                 ? report.say(
+                       "{} starts {} ranks on a node, and the job has 1 GPU there: the others find none",
+                       call.program, *ranks)
+                 : report.say(
+                       "{} starts {} ranks on a node, and the job has {} GPUs there: the others find none",
+                       call.program, *ranks, *gpus))
+        .fix = format("#SBATCH --gpus-per-node={}", *ranks);
+  }
+}
+
+// srun's number glued to its letter: "-n4".
+std::optional<std::uint64_t> step_count(const Call& call, std::string_view letter, std::string_view name) {
+  if (const auto count = count_option(call, {name, letter})) return count;
+  for (const std::string& word : call.words) {
+    std::uint64_t number = 0;
+    if (word.starts_with(letter) && word.size() > letter.size() &&
+        parse_number(std::string_view(word).substr(letter.size()), &number))
+      return number;
+    if (!word.starts_with('-')) break;
+  }
+  return std::nullopt;
+}
+
+void find_large_step(const Script& script, Report& report) {
+  const Directive* nodes = script.request.find("--nodes");
+  const bool says_tasks =
+      script.request.find("--ntasks") != nullptr || script.request.find("--ntasks-per-node") != nullptr;
+  const bool may_overcommit = script.request.find("--overcommit") != nullptr ||
+                              script.request.has_whole_nodes() || script.mentions("hetjob") ||
+                              script.mentions("SLURM_OVERCOMMIT");
+  std::uint64_t most = 0;
+  const bool has_most = nodes != nullptr && parse_number(nodes->option.value, &most) && most > 0;
+  for (const Call& call : script.calls) {
+    if (call.program != "srun" || call.has("--jobid") || call.has("--overcommit") || call.has("-O")) continue;
+    const auto asked = step_count(call, "-N", "--nodes");
+    if (has_most && asked && *asked > most) {
+      report
+          .add(call.span,
+               most == 1
+                   ? report.say("a step on {} nodes, and the job has 1: srun refuses it", *asked)
+                   : report.say("a step on {} nodes, and the job has {}: srun refuses it", *asked, most))
+          .fix = format("#SBATCH --nodes={}", *asked);
+      continue;
+    }
+    const auto tasks = step_count(call, "-n", "--ntasks");
+    const std::uint64_t cores =
+        script.request.tasks() *
+        std::max<std::uint64_t>(script.request.number("--cpus-per-task").value_or(1), 1);
+    // Twice as many: with two threads a core a job has more than it asked for.
+    if (!says_tasks || may_overcommit || !tasks || *tasks <= 2 * cores) continue;
+    report
+        .add(call.span,
+             cores == 1
+                 ? report.say("a step of {} tasks, and the job has 1 core: srun refuses it", *tasks)
+                 : report.say("a step of {} tasks, and the job has {} cores: srun refuses it", *tasks, cores))
+        .fix = format("#SBATCH --ntasks={}", *tasks);
+  }
+}
+
+void find_step_too_large(const Script& script, Report& report) {
+  find_more_ranks(script, report);
+  find_large_step(script, report);
+}
+
+// Makes the folder, or may bring it along.
+bool may_make(const Call& call, std::string_view folder) {
+  if (is_one_of(call.program,
+                {"git", "tar", "unzip", "rsync", "cp", "ln", "mv", "curl", "wget", "source", "."}))
+    return true;
+  if (call.program != "mkdir" && call.program != "install") return false;
+  const std::string_view top = folder.substr(0, folder.find('/'));
+  return std::any_of(call.words.begin(), call.words.end(), [&](const std::string& word) {
+    return word.find(top) != std::string::npos || word.find('$') != std::string::npos;
+  });
+}
+
+// "python train.py > logs/train.txt": the shell does not start what it cannot open a file for.
+void find_redirect_folder(const Script& script, Report& report) {
+  if (script.request.directives.empty() || script.request.find("--chdir") != nullptr) return;
+  for (const Call& call : script.calls) {
+    const bool is_first = !call.command->words.empty() && call.program_word == &call.command->words[0];
+    if (!is_first || !call.directory.empty() || !call.context.function.empty() || call.context.is_remote)
+      continue;
+    for (const bash::Redirection& redirection : call.command->redirections) {
+      const bool writes = is_one_of(redirection.operation, {">", ">>", "&>", "&>>", ">|"});
+      const auto target = bash::literal(redirection.target);
+      const std::size_t slash = target ? target->rfind('/') : std::string::npos;
+      if (!writes || slash == std::string::npos || slash == 0 || target->starts_with('/') ||
+          target->starts_with('~') || target->starts_with(".."))
+        continue;
+      const std::string folder = target->substr(0, slash);
+      if (folder == "." || folder_exists(report.place().directory / folder)) continue;
+      const bool is_made = std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& other) {
+        return other.span.begin < call.span.begin && may_make(other, folder);
+      });
+      if (is_made) continue;
+      report.insert_line(
+          redirection.span,
+          report.say("folder {} does not exist: the shell cannot write there, and does not start {}",
+                     printable(folder), call.program),
+          format("mkdir -p {}", shell_quote(folder)));
+      return;
+    }
+  }
+}
+
+constexpr Rule kRules[] = {
+    {"step-too-large", Level::job, "what wants more nodes, tasks or GPUs than the job has does not start",
+     "#!/bin/bash\n#SBATCH --gpus-per-node=1\ntorchrun --nproc_per_node=4 train.py\n",
+     "#!/bin/bash\n#SBATCH --gpus-per-node=4\ntorchrun --nproc_per_node=4 train.py\n",
+     "torch: \"invalid device ordinal\"; srun: \"More processors requested than permitted\"",
+     find_step_too_large},
+    {"redirect-folder", Level::job, "the shell starts no program whose output it cannot write",
+     "#!/bin/bash\n#SBATCH -n 1\npython -u train.py > results/train.txt\n",
+     "#!/bin/bash\n#SBATCH -n 1\nmkdir -p results\npython -u train.py > results/train.txt\n",
+     "bash: \"results/train.txt: No such file or directory\"", find_redirect_folder},
+};
+
+}  // namespace
+
+std::span<const Rule> step_rules() { return kRules; }
+
+}  // namespace stoker::explain
