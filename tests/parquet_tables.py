@@ -73,6 +73,8 @@ def rows(leaf: dict) -> list:
 def flat(array: pyarrow.Array, name: str = "") -> dict[str, list]:
     """A pyarrow column taken apart into leaves: {path: rows}."""
     kind = array.type
+    if pyarrow.types.is_timestamp(kind):
+        return {name: array.cast(pyarrow.int64()).to_pylist()}
     if pyarrow.types.is_struct(kind):
         found = {}
         for i in range(kind.num_fields):
@@ -103,7 +105,7 @@ def flat(array: pyarrow.Array, name: str = "") -> dict[str, list]:
 
 def by_pyarrow(file: Path) -> dict[str, list]:
     """{leaf: rows}, with pyarrow's own values."""
-    table = pyarrow.parquet.read_table(file)
+    table = pyarrow.parquet.read_table(file, coerce_int96_timestamp_unit="us")
     found: dict[str, list] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         found.update(flat(column.combine_chunks(), name))

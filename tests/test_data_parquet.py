@@ -113,6 +113,8 @@ for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=
         {"compression": "snappy", "use_dictionary": False},
         {"compression": "zstd", "data_page_version": "2.0"},
         {"compression": "none", "use_dictionary": ["image.bytes"]},
+        {"compression": "brotli", "use_dictionary": False},
+        {"compression": "none", "use_dictionary": False, "column_encoding": {"image.bytes": "DELTA_BYTE_ARRAY"}},
     ],
 )
 def test_compressed_ones_are_converted(stoker, tmp_path, options):
@@ -125,6 +127,20 @@ def test_compressed_ones_are_converted(stoker, tmp_path, options):
     assert [found[f"photo-{i}"]["png" if i == 3 else "jpg"] for i in range(20)] == [
         jpeg(i, kind="PNG" if i == 3 else "JPEG") for i in range(20)
     ]
+
+
+def test_values_behind_their_lengths_are_read_where_they_lie_and_joined_ones_are_not(stoker, tmp_path):
+    encoding = {"image.bytes": "DELTA_LENGTH_BYTE_ARRAY", "label": "DELTA_BINARY_PACKED", "score": "BYTE_STREAM_SPLIT"}
+    foreign(tmp_path / "hub", compression="none", use_dictionary=False, column_encoding=encoding)
+    assert stoker("data", "index", "hub", code=0).out.startswith("hub: 20 samples, 1 shards, ")
+    stoker("data", "verify", "hub", "--full", code=0)
+    foreign(tmp_path / "joined", use_dictionary=False, column_encoding={"image.path": "DELTA_BYTE_ARRAY"})
+    refused = stoker("data", "index", "joined", code=2)
+    assert refused.err == (
+        "joined/train-00000-of-00001.parquet: column 'image.path': has values that are put together from pieces, so that "
+        "none of them lies anywhere by itself\n"
+        "  try: stoker data convert SOURCE OUT --format parquet: it writes plain pages\n"
+    )
 
 
 def test_one_file_of_samples_is_packed_and_one_of_paths_is_a_list(stoker, animals, tmp_path):

@@ -1,4 +1,4 @@
-"""Writes parquet/: one list of files in every compression, page version and encoding that is read, and in some that are not.
+"""Writes parquet/: one list of files in every compression, page version and encoding, and some that are no list.
 
 Needs pyarrow, which nothing else here does: run it with a Python that has it."""
 

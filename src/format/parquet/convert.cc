@@ -101,21 +101,18 @@ bool decimals(const SchemaLeaf& leaf, const PageValues& values, std::vector<std:
   return true;
 }
 
-// Nanoseconds of a day, and the day as astronomers count: from noon at the first of January 4713 BC.
-bool instants(Bytes stored, std::vector<std::byte>& numbers) {
+// Nanoseconds of a day, and the day as astronomers count: from noon at the first of January 4713 BC. Modulo
+// 2^64: Spark lets days beyond an int32 overflow, and they come out right again.
+void instants(Bytes stored, std::vector<std::byte>& numbers) {
   constexpr std::int64_t kDayOf1970 = 2'440'588;
-  constexpr std::int64_t kDay = 86'400'000'000;
+  constexpr std::uint64_t kDay = 86'400'000'000;
   constexpr std::size_t kWidth = 12;
   for (std::size_t at = 0; at < stored.size(); at += kWidth) {
     const auto nanoseconds = load<std::int64_t>(stored, at);
     const std::int64_t day = std::int64_t{load<std::int32_t>(stored, at + sizeof nanoseconds)} - kDayOf1970;
-    std::int64_t whole = 0;
     const std::int64_t part = nanoseconds / 1000 - (nanoseconds % 1000 < 0 ? 1 : 0);
-    if (__builtin_mul_overflow(day, kDay, &whole) || __builtin_add_overflow(whole, part, &whole))
-      return false;
-    append(whole, numbers);
+    append(static_cast<std::uint64_t>(day) * kDay + static_cast<std::uint64_t>(part), numbers);
   }
-  return true;
 }
 
 }  // namespace
@@ -123,7 +120,10 @@ bool instants(Bytes stored, std::vector<std::byte>& numbers) {
 bool convert_numbers(const SchemaLeaf& leaf, const PageValues& values, std::vector<std::byte>& numbers) {
   numbers.clear();
   if (leaf.layout.is_decimal) return decimals(leaf, values, numbers);
-  if (leaf.layout.stored.type == kParquetInt96) return instants(values.numbers, numbers);
+  if (leaf.layout.stored.type == kParquetInt96) {
+    instants(values.numbers, numbers);
+    return true;
+  }
   if (leaf.layout.stored.is_bytes()) {
     for (const std::string_view stored : values.strings) {
       const Bytes bytes = std::as_bytes(std::span(stored));

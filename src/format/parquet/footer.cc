@@ -11,7 +11,7 @@ namespace {
 using Field = ThriftReader::Field;
 using Type = ThriftReader::Type;
 
-constexpr std::int64_t kRowLimit = 4'000'000'000;
+constexpr std::uint64_t kRowLimit = 4'000'000'000;
 
 ParquetStatistics read_statistics(ThriftReader& reader) {
   ParquetStatistics statistics;
@@ -110,6 +110,12 @@ Result<ParquetFooter> read_footer(std::span<const std::byte> bytes, std::string_
       rows = reader.integer();
     } else if (field.id == 4 && field.type == Type::list) {
       reader.list(Type::structure, [&] { footer.groups.push_back(read_group(reader, is_damaged)); });
+    } else if (field.id == 6 && field.type == Type::binary) {
+      const std::string writer = reader.text();
+      // Without a version it is one of the first.
+      footer.has_short_chunks = writer == "parquet-mr" || writer.starts_with("parquet-mr version 1.0.") ||
+                                writer.starts_with("parquet-mr version 1.1.") ||
+                                writer.starts_with("parquet-mr version 1.2.");
     } else if (field.id == 7 && field.type == Type::list) {
       reader.list(Type::structure, [&] { footer.has_order.push_back(read_order(reader)); });
     } else {
@@ -118,17 +124,21 @@ Result<ParquetFooter> read_footer(std::span<const std::byte> bytes, std::string_
     return true;
   });
   const Status damaged = corrupt("{}: its footer is damaged", subject);
-  if (reader.is_damaged() || is_damaged || rows < 0 || rows > kRowLimit) return damaged;
+  if (reader.is_damaged() || is_damaged || rows < 0) return damaged;
   footer.rows = static_cast<std::uint64_t>(rows);
+  if (footer.rows > kRowLimit) return damaged;
   auto leaves = leaves_of(schema);
   if (!leaves) return damaged;
   footer.leaves = std::move(*leaves);
   footer.has_order.resize(footer.leaves.size());
   std::uint64_t in_groups = 0;
   for (const ParquetGroup& group : footer.groups) {
-    if (group.rows > footer.rows - in_groups || group.chunks.size() != footer.leaves.size()) return damaged;
+    if (group.rows > kRowLimit - in_groups || group.chunks.size() != footer.leaves.size()) return damaged;
     in_groups += group.rows;
   }
+  // Some writers of 2019 left the file's own number at 0.
+  if (footer.rows == 0) footer.rows = in_groups;
+  if (in_groups > footer.rows) return damaged;
   return footer;
 }
 

@@ -43,6 +43,8 @@ struct ParquetFooter {
   std::vector<ParquetGroup> groups;
   /// For each leaf whether the file says that its statistics are ordered as its type asks.
   std::vector<bool> has_order;
+  /// Written by a program that counted no dictionary's header among a chunk's bytes.
+  bool has_short_chunks = false;
 };
 
 /// Corrupt, beginning with `subject`, for what does not hold. Columns of a group are the leaves, in their

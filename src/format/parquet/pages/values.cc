@@ -124,19 +124,66 @@ Status ValueReader::read_positions(Bytes data, std::uint64_t count, PageValues& 
   return {};
 }
 
+bool ValueReader::read_deltas(Bytes data, std::uint64_t count, PageValues& values) {
+  if (!take_deltas(data, count, deltas_)) return false;
+  const std::size_t each = type_.number_bytes();
+  const std::size_t before = values.numbers.size();
+  values.numbers.resize(before + each * count);
+  std::byte* out = values.numbers.data() + before;
+  for (const std::uint64_t number : deltas_) {
+    std::memcpy(out, &number, each);
+    out += each;
+  }
+  return true;
+}
+
+Status ValueReader::read_joined(Bytes data, std::uint64_t count, PageValues& values) {
+  if (!shared_.read(data, count)) return damaged();
+  if (shared_.joined_bytes() > left_) return invalid("{}: is too large", subject_);
+  const std::size_t before = values.strings.size();
+  shared_.join(joined_, values.strings);
+  if (type_.width == 0) return {};
+  for (const std::string_view value : std::span(values.strings).subspan(before))
+    if (value.size() != type_.width) return damaged();
+  return {};
+}
+
+Status ValueReader::read_split(Bytes data, std::uint64_t count, PageValues& values) {
+  const std::size_t each = type_.is_bytes() ? type_.width : type_.number_bytes();
+  if (each == 0 || count > data.size() / each) return damaged();
+  if (!type_.is_bytes()) {
+    const std::size_t before = values.numbers.size();
+    values.numbers.resize(before + count * each);
+    return join_streams(data, each, count, std::span(values.numbers).subspan(before)) ? Status() : damaged();
+  }
+  joined_.resize(count * each);
+  const bool holds =
+      join_streams(data, each, count, joined_) && cut_strings(joined_, each, count, values.strings);
+  return holds ? Status() : damaged();
+}
+
 Status ValueReader::read(const PageHeader& page, Bytes data, std::uint64_t count, PageValues& values) {
+  const auto when = [&](bool holds) { return holds ? Status() : damaged(); };
+  const bool is_whole = type_.type == kParquetInt32 || type_.type == kParquetInt64;
   switch (page.encoding) {
     case kPlainValues:
-      return read_plain(data, count, values) ? Status() : damaged();
+      return when(read_plain(data, count, values));
     case kPlainDictionary:
     case kRleDictionary:
       return read_positions(data, count, values);
     case kRleValues:
-      if (type_.type != kParquetBoolean || !read_runs(data, count, values.numbers)) return damaged();
-      return {};
+      return when(type_.type == kParquetBoolean && read_runs(data, count, values.numbers));
+    case kDeltaBinaryPacked:
+      return when(is_whole && read_deltas(data, count, values));
+    case kDeltaLengthByteArray:
+      return when(type_.type == kParquetByteArray && take_strings(data, count, values.strings));
+    case kDeltaByteArray:
+      return type_.is_bytes() ? read_joined(data, count, values) : damaged();
+    case kByteStreamSplit:
+      return read_split(data, count, values);
     default:
-      return invalid("{}: has an encoding that is not read (plain and dictionary are)", subject_)
-          .cure("write it with pyarrow's use_dictionary=True, or as CSV");
+      return invalid("{}: has an encoding that is not read (Parquet's number {})", subject_, page.encoding)
+          .cure("write it with pyarrow.parquet.write_table(table, file)");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "format/parquet/pages/delta.h"
 #include "format/parquet/pages/page.h"
 
 namespace stoker::formats {
@@ -52,6 +53,9 @@ class ValueReader {
   Status damaged() const;
   Status take_memory(std::uint64_t bytes);
   bool read_plain(std::span<const std::byte> data, std::uint64_t count, PageValues& values) const;
+  Status read_joined(std::span<const std::byte> data, std::uint64_t count, PageValues& values);
+  Status read_split(std::span<const std::byte> data, std::uint64_t count, PageValues& values);
+  bool read_deltas(std::span<const std::byte> data, std::uint64_t count, PageValues& values);
   Status read_positions(std::span<const std::byte> data, std::uint64_t count, PageValues& values);
 
   StoredType type_;
@@ -60,6 +64,8 @@ class ValueReader {
   PageValues dictionary_;
   std::uint64_t dictionary_values_ = 0;
   std::vector<std::uint32_t> positions_;
+  std::vector<std::uint64_t> deltas_;
+  JoinedStrings shared_;
   std::vector<std::byte> joined_;
 };
 

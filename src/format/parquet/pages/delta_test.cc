@@ -1,0 +1,175 @@
+#include "format/parquet/pages/delta.h"
+
+#include <gmock/gmock.h>
+
+#include "format/parquet/pages/hybrid.h"
+#include "format/parquet/pages/page.h"
+#include "format/parquet/pages/unpack.h"
+
+namespace stoker::formats {
+namespace {
+
+using ::testing::ElementsAre;
+using Bytes = std::span<const std::byte>;
+
+// From hexadecimal digits, blanks between them.
+std::vector<std::byte> hex(std::string_view digits) {
+  std::vector<std::byte> bytes;
+  std::string kept(digits);
+  std::erase(kept, ' ');
+  for (std::size_t i = 0; i < kept.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(std::stoi(kept.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+std::vector<std::byte> joined(std::initializer_list<std::vector<std::byte>> parts) {
+  std::vector<std::byte> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+std::vector<std::byte> text(std::string_view letters) {
+  const Bytes bytes = std::as_bytes(std::span(letters));
+  return {bytes.begin(), bytes.end()};
+}
+
+// 7, 5, 3, 1, 2, 3, 4, 5: block of 128 in 4 pieces, 8 numbers from 7 on; the least difference is -2.
+constexpr std::string_view kEight = "8001 04 08 0E  03 02000000 C03F 000000000000";
+
+TEST(ParquetDelta, numbers_by_their_differences) {
+  const auto bytes = joined({hex(kEight), hex("AA")});
+  Bytes left = bytes;
+  std::vector<std::uint64_t> numbers;
+  ASSERT_TRUE(take_deltas(left, 8, numbers));
+  EXPECT_THAT(numbers, ElementsAre(7, 5, 3, 1, 2, 3, 4, 5));
+  EXPECT_EQ(left.size(), 1u);
+}
+
+TEST(ParquetDelta, of_one_number_and_of_none_nothing_but_the_head_is_there) {
+  std::vector<std::uint64_t> numbers;
+  const auto one = hex("8001 04 01 09");
+  Bytes left = one;
+  ASSERT_TRUE(take_deltas(left, 1, numbers));
+  EXPECT_THAT(numbers, ElementsAre(static_cast<std::uint64_t>(-5)));
+  const auto none = hex("8001 04 00 00");
+  left = none;
+  ASSERT_TRUE(take_deltas(left, 0, numbers));
+  EXPECT_TRUE(numbers.empty() && left.empty());
+}
+
+TEST(ParquetDelta, differences_of_64_bits_wrap_around) {
+  // 0, then the least int64: packed in 64 bits over a least difference of 0; a piece is 256 bytes.
+  auto bytes = joined({hex("8001 04 02 00  00 40000000"), std::vector<std::byte>(256)});
+  bytes[10 + 7] = std::byte{0x80};
+  Bytes left = bytes;
+  std::vector<std::uint64_t> numbers;
+  ASSERT_TRUE(take_deltas(left, 2, numbers));
+  EXPECT_THAT(numbers, ElementsAre(0, std::uint64_t{1} << 63));
+}
+
+TEST(ParquetDelta, what_does_not_hold_is_refused) {
+  const auto refused = [](std::string_view digits, std::uint64_t count) {
+    const auto bytes = hex(digits);
+    Bytes left = bytes;
+    std::vector<std::uint64_t> numbers;
+    return !take_deltas(left, count, numbers);
+  };
+  EXPECT_TRUE(refused(kEight, 7));                                         // another count
+  EXPECT_TRUE(refused("8001 00 08 0E", 8));                                // no pieces
+  EXPECT_TRUE(refused("8001 03 08 0E", 8));                                // that do not divide the block
+  EXPECT_TRUE(refused("20 04 08 0E 03 02000000 C03F 000000000000", 8));    // of 8 numbers
+  EXPECT_TRUE(refused("8001 04 08 0E 03 41000000 C03F 000000000000", 8));  // of 65 bits
+  EXPECT_TRUE(refused("8001 04 08 FFFFFFFFFFFFFFFFFFFF", 8));              // an endless number
+  const auto whole = hex(kEight);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    Bytes left = Bytes(whole).first(length);
+    std::vector<std::uint64_t> numbers;
+    EXPECT_FALSE(take_deltas(left, 8, numbers)) << length;
+  }
+}
+
+// 5, 5, 6, 6: least difference 0, one bit each.
+constexpr std::string_view kLengths = "8001 04 04 0A  00 01000000 02000000";
+
+TEST(ParquetDelta, strings_behind_their_lengths) {
+  const auto bytes = joined({hex(kLengths), text("HelloWorldFoobarABCDEF")});
+  Bytes left = bytes;
+  std::vector<std::string_view> strings;
+  ASSERT_TRUE(take_strings(left, 4, strings));
+  EXPECT_THAT(strings, ElementsAre("Hello", "World", "Foobar", "ABCDEF"));
+  left = Bytes(bytes).first(bytes.size() - 1);
+  EXPECT_FALSE(take_strings(left, 4, strings));
+}
+
+TEST(ParquetDelta, strings_that_begin_as_the_one_before) {
+  // Shared: 0, 2, 0, 3, so differences 2, -2, 3 over -2: 4, 0, 5 in 3 bits. Rests: 4, 2, 6, 5 over -2: 0,
+  // 6, 1.
+  const auto shared = hex("8001 04 04 00  03 03000000 440100 000000000000000000");
+  const auto rests = hex("8001 04 04 08  03 03000000 700000 000000000000000000");
+  const auto bytes = joined({shared, rests, text("axislebabbleyhood")});
+  JoinedStrings reader;
+  ASSERT_TRUE(reader.read(bytes, 4));
+  EXPECT_EQ(reader.joined_bytes(), 4u + 8u);  // "axle", "babyhood"
+  std::vector<std::byte> buffer;
+  std::vector<std::string_view> strings;
+  reader.join(buffer, strings);
+  EXPECT_THAT(strings, ElementsAre("axis", "axle", "babble", "babyhood"));
+  // More is shared than there was.
+  const auto wrong = joined({hex("8001 04 01 02"), hex("8001 04 01 00")});
+  EXPECT_FALSE(JoinedStrings().read(wrong, 1));
+}
+
+TEST(ParquetDelta, streams_of_bytes_become_numbers) {
+  const auto bytes = hex("AA0011 BB1122 CC2233 DD3344");
+  std::vector<std::byte> out(12);
+  ASSERT_TRUE(join_streams(bytes, 4, 3, out));
+  EXPECT_EQ(out, hex("AABBCCDD 00112233 11223344"));
+  EXPECT_FALSE(join_streams(bytes, 4, 4, out));
+}
+
+TEST(ParquetLevels, of_old_writers_lie_the_other_way_round) {
+  std::vector<std::uint8_t> levels;
+  ASSERT_TRUE(read_levels(hex("053977"), kBitPacked, 7, 8, levels));
+  EXPECT_THAT(levels, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_FALSE(read_levels(hex("053977"), kBitPacked, 7, 9, levels));
+  ASSERT_TRUE(read_levels(hex("03 88C6FA"), kRleValues, 7, 8, levels));
+  EXPECT_THAT(levels, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_FALSE(read_levels(hex("10 07"), kRleValues, 6, 8, levels));  // deeper than there are levels
+}
+
+std::string unpacked(ParquetCodec codec, std::string_view packed, std::size_t bytes) {
+  std::vector<std::byte> out(bytes);
+  const Status done = unpack_page(codec, hex(packed), out, "x");
+  if (!done.ok()) return std::string(done.message());
+  return {reinterpret_cast<const char*>(out.data()), out.size()};
+}
+
+TEST(ParquetCodecs, what_was_once_called_lz4_is_one_of_three) {
+  const auto lz4 = [](std::string_view packed, std::size_t bytes) {
+    return unpacked(ParquetCodec::lz4, packed, bytes);
+  };
+  EXPECT_EQ(lz4("00000005 00000006 5068656C6C6F", 5), "hello");                              // Hadoop's
+  EXPECT_EQ(lz4("0000000A 00000006 5068656C6C6F 00000006 5068656C6C6F", 10), "hellohello");  // two pieces
+  EXPECT_EQ(lz4("00000005 00000006 5068656C6C6F 00000005 00000006 5068656C6C6F", 10), "hellohello");
+  EXPECT_EQ(lz4("5068656C6C6F", 5), "hello");                                  // a block
+  EXPECT_EQ(lz4("04224D18 604082 05000080 68656C6C6F 00000000", 5), "hello");  // a frame
+  EXPECT_EQ(lz4("04224D18 604082 05000080 68656C6C6F 00000000", 4), "x: a page does not unpack to its size");
+  EXPECT_EQ(lz4("00000005 00000006 5068656C6C", 5), "x: a page does not unpack to its size");
+}
+
+TEST(ParquetCodecs, brotli_is_read_where_its_library_is) {
+  // Stored as it is: a block of 5 bytes, and the end.
+  EXPECT_EQ(unpacked(ParquetCodec::brotli, "0B0280 68656C6C6F 03", 5), "hello");
+  EXPECT_EQ(unpacked(ParquetCodec::brotli, "0B0280 68656C6C6F 03", 6),
+            "x: a page does not unpack to its size");
+  EXPECT_EQ(unpacked(ParquetCodec::brotli, "0B0280 68656C", 5), "x: a page does not unpack to its size");
+}
+
+TEST(ParquetCodecs, others_are_refused_by_name_or_number) {
+  EXPECT_EQ(unpacked(ParquetCodec::lzo, "00", 1), "x: is compressed by LZO, which is not read");
+  EXPECT_EQ(unpacked(static_cast<ParquetCodec>(9), "00", 1),
+            "x: is compressed by a method that is not read (Parquet's number 9)");
+}
+
+}  // namespace
+}  // namespace stoker::formats
