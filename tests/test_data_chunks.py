@@ -148,7 +148,7 @@ def test_a_table_without_files_says_what_is_read(stoker, tmp_path):
     done = stoker("data", "index", "hub", code=2)
     assert done.err == (
         "hub/train.parquet: row 0: has no file: no column of bytes or text has anything\n"
-        "  try: write numbers as JSON or .npy in a column of bytes, as train.model mlp reads them\n"
+        "  try: stoker data convert SOURCE OUT --columns NAME,..., which makes arrays of numbers and lists\n"
     )
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import docs_examples
 import h5py
 import numpy
+import pyarrow
+import pyarrow.parquet
 import pytest
 from conftest import BIN, REPOSITORY
 
@@ -35,6 +37,18 @@ def write_grid(folder: Path) -> None:
             file.create_dataset(name, data=grid, chunks=(24, 16, 12), compression="gzip")
 
 
+def write_table(folder: Path) -> None:
+    folder.mkdir()
+    chance = numpy.random.default_rng(1)
+    names = ("petal_length", "petal_width", "sepal_length", "sepal_width")
+    columns = {name: chance.normal(size=600) for name in names}
+    species = [("setosa", "versicolor", "virginica")[i % 3] for i in range(600)]
+    spectrum = chance.normal(size=(600, 8)).tolist()
+    years = [2017 + i // 100 for i in range(600)]
+    table = pyarrow.table({"id": range(600)} | columns | {"species": species, "year": years, "spectrum": spectrum})
+    pyarrow.parquet.write_table(table, folder / "train.parquet", row_group_size=100)
+
+
 @pytest.fixture
 def folder_with(tmp_path, request):
     """folder_with(["images"]) -> a folder with what a page's setup names."""
@@ -48,6 +62,7 @@ def folder_with(tmp_path, request):
         "job": lambda: shutil.copy(REPOSITORY / "examples/cifar10/job.yaml", tmp_path),
         "examples": lambda: shutil.copytree(REPOSITORY / "examples", tmp_path / "examples"),
         "grid": lambda: write_grid(tmp_path / "era5"),  # train.h5: hours, t2m and u10 of 96 x 16 x 24
+        "table": lambda: write_table(tmp_path / "flowers"),  # train.parquet: 600 rows, 100 of each year from 2017 on
         "run": lambda: copy("finished_run", "runs"),  # one finished run of two ranks, in runs/
     }
 

@@ -123,6 +123,12 @@ def seeds() -> dict[str, list[bytes]]:
         "image_check_fuzz": pictures,
         "npy_fuzz": [npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", bytes(24))],
         "fields_fuzz": [b'{"a": 1, "b": {"c": "x"}}', b"a,b\n1,x\n"],
+        "condition_fuzz": [
+            b"n = 3 and (f >= 0.5 or t is null) and not t like 'a%_'",
+            b"t in ('apple', 'b''c') or n not between -1 and 2e3 or \"d\" > '2024-10-04 12:00:00.5'",
+            b"b and f is not nan and n < f and 3 != n",
+            b"features=x1,x_*:float32",
+        ],
         "csv_fuzz": [b'path,label\n"a ""b"".jpg",cat\n'],
         "trials_fuzz": [trial.encode()],
         "chunk_map_fuzz": chunk_maps(),

@@ -9,6 +9,8 @@ from array import array
 from pathlib import Path
 
 import packing
+import pyarrow
+import pyarrow.parquet
 import pytest
 import trained
 from conftest import REPOSITORY
@@ -175,6 +177,24 @@ def test_a_perceptron_learns_from_tables(stoker, columns):
         "{model: mlp, epochs: 10, batch: 20, optimizer: {kind: adamw, lr: 0.02}, mlp: {hidden: [32]"
         + (", columns: [age, body.height]" if columns else "")
         + "}}",
+    )
+    _, steps = train(stoker, job)
+    assert steps[0]["loss"] == pytest.approx(math.log(2), rel=0.5)
+    assert sum(row["top1"] for row in steps[-10:]) / 10 > 0.9
+
+
+def test_a_perceptron_learns_from_a_parquet_table(stoker):
+    numbers = [[(i * prime) % 100 / 100 for i in range(400)] for prime in (37, 61, 17, 83)]
+    columns = {f"x_{i}": pyarrow.array(column) for i, column in enumerate(numbers)}
+    columns["winner"] = ["first" if a > b else "second" for a, b in zip(*numbers[:2], strict=True)]
+    (stoker.folder / "tables").mkdir()
+    pyarrow.parquet.write_table(pyarrow.table(columns), stoker.folder / "tables/train.parquet")
+    options = ("--format", "tar", "--tensor", "features=x_*:float32", "--label", "winner")
+    stoker("data", "convert", "tables", "table", *options, code=0)
+    job = write_job(
+        stoker.folder,
+        stoker.folder / "table",
+        "{model: mlp, epochs: 10, batch: 20, optimizer: {kind: adamw, lr: 0.02}, mlp: {hidden: [32]}}",
     )
     _, steps = train(stoker, job)
     assert steps[0]["loss"] == pytest.approx(math.log(2), rel=0.5)

@@ -6,6 +6,7 @@
 #include "cli/data/choice.h"
 #include "cli/data/pack_report.h"
 #include "cli/data/shard_options.h"
+#include "cli/data/table_words.h"
 #include "cli/data/threads.h"
 #include "cli/json.h"
 #include "cli/output.h"
@@ -21,6 +22,7 @@ struct Options {
   std::string out;
   std::string format;
   ShardOptions shards;
+  TableWords table;
   Threads threads;
   bool is_dry_run = false;
 };
@@ -41,6 +43,8 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   options.format = kKinds[kind];
   options.threads = threads;
   RETURN_IF_ERROR(o.shards.apply("data convert", options));
+  OK_OR_RETURN(table, o.table.options("data convert"));
+  options.source.table = std::move(table);
   if (!path_exists(o.source)) return not_found("{}: no such dataset or shards", printable(o.source));
   OK_OR_RETURN(has_shards, data::is_source_of_shards(options.source));
   if (has_shards) return options;
@@ -59,7 +63,8 @@ std::string plan_json(const data::PackPlan& plan) {
   return dump({{"source", printable(plan.outline.source)},
                {"format", plan.outline.container},
                {"splits", splits},
-               {"not_carried", plan.source.not_carried}});
+               {"not_carried", plan.source.not_carried},
+               {"table", table_json(plan.source.table)}});
 }
 
 }  // namespace
@@ -73,10 +78,14 @@ int data_convert(std::span<const std::string> words, Output& out) {
                        "the new dataset's folder: new or empty, or one where this was interrupted");
   arguments.option("--format", &o.format, "KIND", "tar, tfrecord, parquet, hdf5 or zarr");
   o.shards.declare(arguments);
+  o.table.declare(arguments);
   o.threads.declare(arguments, "threads; the result is the same for any (default: the cores)");
   arguments.flag("--dry-run", &o.is_dry_run,
                  "say what would be written and what cannot be carried, and stop");
   arguments.example("stoker data convert imagenet-tfrecord/ imagenet --format tar");
+  arguments.example(
+      "stoker data convert flowers.parquet flowers --format tar --tensor features=petal_*,sepal_*:float32 "
+      "--label species");
   if (const auto code = arguments.parse(words, out)) return *code;
 
   install_stop_signals();

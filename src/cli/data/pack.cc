@@ -9,6 +9,7 @@
 #include "cli/data/pack_report.h"
 #include "cli/data/readers.h"
 #include "cli/data/shard_options.h"
+#include "cli/data/table_words.h"
 #include "cli/data/threads.h"
 #include "cli/json.h"
 #include "cli/output.h"
@@ -33,6 +34,7 @@ struct Options {
   std::string readers;
   std::string part;
   ShardOptions shards;
+  TableWords table;
   std::optional<std::int64_t> seed;
   Threads threads;
   std::optional<std::int64_t> metadata_rate;
@@ -151,6 +153,8 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
       .threads = source.threads,
       .part = part};
   RETURN_IF_ERROR(o.shards.apply(kCommand, options));
+  OK_OR_RETURN(table, o.table.options(kCommand));
+  options.source.table = std::move(table);
   return options;
 }
 
@@ -166,6 +170,7 @@ void declare(Arguments& arguments, Options& o) {
   arguments.option("--for", &o.readers, "ranks=N,workers=N",
                    "the job that will read: each reader gets its own shards");
   o.shards.declare(arguments);
+  o.table.declare(arguments);
   arguments.option(
       "--order", &o.order, "KIND",
       "shuffle: classes mixed in every shard; stratified: evenly; source: by name, or as listed");

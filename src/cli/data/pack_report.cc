@@ -45,15 +45,38 @@ nlohmann::ordered_json compression_json(const std::optional<data::CompressionAdv
           {"kinds", kinds}};
 }
 
+void print_table(const data::TableFacts& table, const data::TableOptions& options, Output& out) {
+  if (!options.where.empty()) {
+    out.line("  {} of {} rows chosen, {} of {} read (--where)", grouped(table.chosen), grouped(table.rows),
+             grouped(table.groups_read), plural(table.groups, "row group", "row groups"));
+  }
+  if (table.dropped > 0)
+    out.line("  {} left out: a value is missing (--missing drop)", plural(table.dropped, "row", "rows"));
+}
+
 void print_notes(const data::PackPlan& plan, Output& out) {
   if (plan.compression) print_compression(*plan.compression, out);
   if (plan.version) out.line("  version {}", version_text(*plan.version));
   if (!plan.why_container.empty()) out.line("  {}", plan.why_container);
   for (const auto& [name, samples] : plan.source.not_carried)
     out.line("  not carried: {} ({})", name, plural(samples, "sample", "samples"));
+  if (plan.source.could_choose)
+    out.line(
+        "  --columns makes files of such columns, --tensor an array of several numbers "
+        "(docs/formats/tables.md)");
+  if (plan.source.table) print_table(*plan.source.table, plan.options.source.table, out);
 }
 
 }  // namespace
+
+nlohmann::ordered_json table_json(const std::optional<data::TableFacts>& table) {
+  if (!table) return nullptr;
+  return {{"row_groups", table->groups},
+          {"row_groups_read", table->groups_read},
+          {"rows", table->rows},
+          {"rows_chosen", table->chosen},
+          {"rows_left_out", table->dropped}};
+}
 
 void print_plan(const data::PackPlan& plan, std::string_view doing, Output& out) {
   const data::Source& source = plan.source;
@@ -128,6 +151,7 @@ nlohmann::ordered_json describe(const data::PackPlan& plan, const data::PackSumm
           {"left_out", manifest.left_out},
           {"shards_done_before", summary.shards_kept},
           {"not_carried", plan.source.not_carried},
+          {"table", table_json(plan.source.table)},
           {"source_version", version_json(manifest.source)},
           {"compression", compression_json(plan.compression)}};
 }

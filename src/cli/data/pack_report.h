@@ -1,6 +1,7 @@
 // What `stoker data pack` and `data convert` print of a plan and of what came out. Thread-safe: no state.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +14,8 @@ namespace stoker::cli {
 /// `doing` begins the first line: "packing".
 void print_plan(const data::PackPlan& plan, std::string_view doing, Output& out);
 void print_summary(const data::PackPlan& plan, const data::PackSummary& summary, Output& out);
+/// Null where no rows and columns were chosen.
+nlohmann::ordered_json table_json(const std::optional<data::TableFacts>& table);
 nlohmann::ordered_json describe(const data::PackPlan& plan, const data::PackSummary& summary);
 
 }  // namespace stoker::cli

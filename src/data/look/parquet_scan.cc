@@ -4,6 +4,7 @@
 
 #include "data/decode/decode.h"
 #include "data/look/foreign_example.h"
+#include "data/look/tables/table_scan.h"
 #include "format/chunked/chunk_reader.h"
 #include "format/shard_source.h"
 
@@ -111,7 +112,7 @@ Result<ShardScan> samples_of(const Table& table, const formats::ReadAt& read, co
     if (!sample.ok()) return sample.status();
     if (sample->members.empty()) {
       return invalid("{}: row {}: has no file: no column of bytes or text has anything", subject, row)
-          .cure("write numbers as JSON or .npy in a column of bytes, as train.model mlp reads them");
+          .cure("stoker data convert SOURCE OUT --columns NAME,..., which makes arrays of numbers and lists");
     }
     RETURN_IF_ERROR(check_members(*sample, subject));
     scan.samples.push_back(std::move(*sample));
@@ -227,7 +228,7 @@ Result<bool> holds_samples(const Path& path) {
     if (!values.ok() || values->texts.empty()) continue;  // reading it as samples or as a list says why
     if (image_kind(std::as_bytes(std::span(values->texts.front()))).ok()) return true;
   }
-  return false;
+  return has_numbers_only(file) && !file.find("path");  // what is wrong with a list is said where it is read
 }
 
 }  // namespace stoker::data

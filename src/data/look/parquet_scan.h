@@ -30,7 +30,7 @@ Result<ShardScan> unpack_parquet(const formats::ParquetFile& file, const std::st
                                  const std::string& stem, File& out, Progress& progress);
 
 /// Whether rows hold samples rather than paths of files: it is one of ours, or the first value of a column is
-/// an image.
+/// an image, or there are numbers only.
 Result<bool> holds_samples(const Path& file);
 
 }  // namespace stoker::data

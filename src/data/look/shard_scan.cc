@@ -7,6 +7,7 @@
 #include "data/look/foreign_example.h"
 #include "data/look/parquet_scan.h"
 #include "data/look/streams/stream_scan.h"
+#include "data/look/tables/table_scan.h"
 #include "format/expanded_file.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
@@ -275,26 +276,38 @@ Result<ShardScan> scan_for_index(const Path& path) {
 
 namespace {
 
-// Into a file without a name.
-Result<UnpackedShard> unpack_table(const File& opened, const Path& path, const Path& scratch,
-                                   Progress& progress) {
+// Into a file without a name, where its values cannot be read where they lie.
+Result<UnpackedShard> scan_or_unpack_table(const File& opened, const Path& path, const Path& scratch,
+                                           const TableOptions& choice, Progress& progress) {
   const std::string subject = printable(path.string());
+  const std::string stem = printable(path.filename().string());
   OK_OR_RETURN(size, opened.size());
   OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(opened), size, subject));
+  const bool has_choice = choice.is_set() || has_numbers_only(table);
+  if (!has_choice) {
+    Result<ShardScan> scan = scan_file(opened, path);
+    if (scan.ok()) return UnpackedShard{std::move(*scan), std::nullopt, std::nullopt};
+    if (scan.status().code() != Code::invalid) return scan.status();
+  }
   OK_OR_RETURN(file, formats::nameless_file(scratch));
-  OK_OR_RETURN(scan, unpack_parquet(table, subject, printable(path.filename().string()), file, progress));
-  return UnpackedShard{std::move(scan), std::move(file)};
+  Result<ShardScan> scan = has_choice ? unpack_rows({table, subject, stem}, choice, file, progress)
+                                      : unpack_parquet(table, subject, stem, file, progress);
+  if (!scan.ok()) return scan.status();
+  return UnpackedShard{std::move(*scan), std::move(file), std::nullopt};
 }
 
 }  // namespace
 
-Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, Progress& progress) {
+Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, const TableOptions& choice,
+                                     Progress& progress) {
   const std::string name = path.filename().string();
   const std::string stem = printable(name);
   if (folder_exists(path)) return unpack_arrays(path, stem, scratch, progress);
   if (is_mds(name)) return unpack_mds(path, scratch, progress);
   OK_OR_RETURN(opened, File::open_read(path));
   OK_OR_RETURN(packing, formats::packing_of(opened));
+  if (is_parquet(name) && packing == formats::Packing::none)
+    return scan_or_unpack_table(opened, path, scratch, choice, progress);
   UnpackedShard shard;
   if (packing != formats::Packing::none) {
     OK_OR_RETURN(file, formats::expanded(std::move(opened), {scratch, std::nullopt}, progress));
@@ -306,7 +319,6 @@ Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, Prog
   Result<ShardScan> scan = scan_file(opened, path);
   // Invalid: that values lie nowhere by themselves.
   const bool is_packed = !scan.ok() && scan.status().code() == Code::invalid;
-  if (is_packed && is_parquet(name)) return unpack_table(opened, path, scratch, progress);
   const bool has_rows = !scan.ok() && scan.status().code() == Code::not_found;  // of arrays, perhaps
   if ((is_packed || has_rows) && (is_hdf5(name) || is_zarr(name)))
     return unpack_arrays(path, stem, scratch, progress);

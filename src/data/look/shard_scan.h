@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "data/look/tables/table_options.h"
 #include "data/pack/shard/container.h"
 #include "format/chunked/chunk_map.h"
 
@@ -47,6 +48,8 @@ struct ShardScan {
   std::uint64_t bytes = 0;  ///< of the file
   /// Of a shard that is packed: members lie among its unpacked bytes. Shared by copies.
   std::shared_ptr<const formats::ChunkMap> chunks;
+  std::vector<std::string> classes;  ///< labels that were text: samples have their numbers in it
+  std::optional<TableFacts> table;   ///< of rows that were chosen
 };
 
 /// Whether a file is called as TFRecord shards are: `.tfrecord`, or by its number of how many
@@ -79,8 +82,10 @@ struct UnpackedShard {
   std::optional<File> made;  ///< files that values were turned into, where there are any
 };
 /// What scan_shard() tells, of shards that nothing can be read from by itself too: gzip or zstd around a tar
-/// or TFRecord file, compressed Parquet, HDF5 and Zarr. These are unpacked in the folder `scratch`.
-Result<UnpackedShard> scan_or_unpack(const Path& file, const Path& scratch, Progress& progress);
+/// or TFRecord file, compressed Parquet, HDF5 and Zarr, tables of numbers. These are unpacked in the folder
+/// `scratch`. `choice` is for Parquet alone, and what it chooses is always unpacked.
+Result<UnpackedShard> scan_or_unpack(const Path& file, const Path& scratch, const TableOptions& choice,
+                                     Progress& progress);
 
 /// Reads headers only; which container it is, its name says. Members that WebDataset skips (folders, links,
 /// names without a dot, `__..__`) are skipped. Invalid for a name that leaves the folder and for two files of

@@ -55,6 +55,7 @@ std::string fingerprint_of(const PackPlan& plan) {
   print.add(static_cast<std::uint64_t>(o.shrink.shorter_side.value_or(0)));
   print.add(static_cast<std::uint64_t>(o.shrink.quality.value_or(0)));
   print.add(static_cast<std::uint64_t>(plan.source.has_label_files));
+  if (o.source.table.is_set()) print.add(o.source.table.fingerprint());
   for (const std::string& name : plan.source.classes) print.add(name);
   for (const ShardSpec& shard : plan.shards) {
     print.add(shard.file);

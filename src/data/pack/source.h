@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "data/look/tables/table_options.h"
 #include "data/pack/pace.h"
 
 namespace stoker::data {
@@ -76,7 +77,9 @@ struct Source {
   std::vector<LeftOut> left_out;
   /// What shards hold that makes no file, label or key, by its name; and in how many samples.
   std::map<std::string, std::uint64_t> not_carried;
-  std::uint64_t files = 0;  ///< all but hidden ones
+  std::optional<TableFacts> table;  ///< of tables whose rows or columns were chosen
+  bool could_choose = false;        ///< what is not carried are columns that options could choose
+  std::uint64_t files = 0;          ///< all but hidden ones
   std::uint64_t bytes = 0;
   bool has_label_files = false;    ///< labels come from files "<basename>.cls"
   bool has_number_labels = false;  ///< labels without names, from a list
@@ -116,6 +119,7 @@ struct SourceOptions {
   /// The folder in which is unpacked, into files without a name, what is compressed as a whole. Empty: that
   /// of temporary files.
   Path scratch;
+  TableOptions table;  ///< of Parquet: which rows and columns
 };
 
 /// Lists the source with up to `threads` threads. Errors: no such source, nothing to pack, a class without

@@ -2,10 +2,7 @@
 // for the files of a folder.
 #include <algorithm>
 #include <atomic>
-#include <limits>
-#include <map>
 #include <sys/resource.h>
-#include <unordered_set>
 
 #include "base/encode.h"
 #include "base/thread.h"
@@ -13,7 +10,9 @@
 #include "data/look/parquet_scan.h"
 #include "data/look/shard_scan.h"
 #include "data/look/streams/stream_scan.h"
+#include "data/look/tables/class_names.h"
 #include "data/pack/source/shards_tree.h"
+#include "data/pack/source/taker.h"
 #include "data/pack/source/tree.h"
 #include "format/shard_source.h"
 #include "format/streams/stream_index.h"
@@ -23,113 +22,6 @@ namespace stoker::data {
 namespace {
 
 constexpr std::uint64_t kRecordLimit = 1u << 30;  // a record is held whole
-
-// One file of a sample, as an index or a scan tells it.
-struct Member {
-  std::string_view extension;
-  std::uint64_t bytes = 0;
-  std::int64_t stamp = 0;  // in a SourceFile's `modified_ns`: another one is another file
-  ShardPlace place;
-};
-
-// A key as pack writes them: "./a/b.c" as "a/b_c". Nothing for one that leaves the folder, that readers would
-// pass over, or that is no text.
-std::optional<std::string> plain_key(std::string_view key) {
-  constexpr std::size_t kLongest = 4096;
-  while (key.starts_with("./")) key.remove_prefix(2);
-  if (key.empty() || key.size() > kLongest || !is_utf8(key)) return std::nullopt;
-  for (std::string_view part : split(key, '/')) {
-    if (part.empty() || part == "." || part == "..") return std::nullopt;
-  }
-  const std::string_view top = key.substr(0, key.find('/'));
-  if (top.size() >= 4 && top.starts_with("__") && top.ends_with("__")) return std::nullopt;
-  std::string plain(key);
-  std::replace(plain.begin() + static_cast<std::ptrdiff_t>(plain.rfind('/') + 1), plain.end(), '.', '_');
-  return plain;
-}
-
-// Makes a source of samples that come one by one.
-class Taker {
- public:
-  Taker(Path folder, Proof proof, std::shared_ptr<Pace> pace)
-      : tree_(std::make_unique<ShardsTree>(std::move(folder), proof, std::move(pace))) {}
-
-  ShardsTree& tree() { return *tree_; }
-  Source& source() { return source_; }
-
-  std::uint32_t split(const std::string& name) {
-    const auto found = std::find(source_.splits.begin(), source_.splits.end(), name);
-    if (found != source_.splits.end()) return static_cast<std::uint32_t>(found - source_.splits.begin());
-    source_.splits.push_back(name);
-    source_.samples.emplace_back();
-    keys_.emplace_back();
-    return static_cast<std::uint32_t>(source_.splits.size() - 1);
-  }
-
-  /// `where` begins messages.
-  Status add(std::uint32_t split, std::string_view key, std::int64_t label, std::span<const Member> members,
-             std::string_view where) {
-    const std::optional<std::string> plain = plain_key(key);
-    if (!plain) return invalid("{}: sample '{}': cannot be packed under that key", where, printable(key));
-    if (*plain != key) ++source_.not_carried["keys as they are: dots become _, ./ goes"];
-    if (!keys_[split].insert(*plain).second)
-      return invalid("{}: sample '{}' is there twice", where, printable(*plain));
-    if (label > std::numeric_limits<std::int32_t>::max()) {
-      return invalid("{}: sample '{}': label {} is too large (at most 2147483647)", where, printable(*plain),
-                     label);
-    }
-    const std::size_t slash = plain->rfind('/');
-    const std::uint32_t number = folder(split, slash == std::string::npos ? "" : plain->substr(0, slash));
-    SourceFolder& folder = source_.folders[number];
-    const std::string_view base = std::string_view(*plain).substr(slash + 1);
-    source_.samples[split].push_back({.folder = number,
-                                      .first = static_cast<std::uint32_t>(folder.files.size()),
-                                      .files = static_cast<std::uint32_t>(members.size()),
-                                      .label = static_cast<std::int32_t>(std::max<std::int64_t>(-1, label))});
-    for (const Member& member : members) {
-      if (member.extension.empty() || member.extension.find('/') != std::string_view::npos ||
-          !is_utf8(member.extension)) {
-        return invalid("{}: sample '{}': '{}' is no extension", where, printable(*plain),
-                       printable(member.extension));
-      }
-      source_.has_label_files = source_.has_label_files || member.extension == "cls";
-      folder.files.push_back({.name = format("{}.{}", base, member.extension),
-                              .bytes = member.bytes,
-                              .modified_ns = member.stamp,
-                              .place = tree_->add_place(member.place)});
-      source_.bytes += member.bytes;
-      ++source_.files;
-    }
-    return {};
-  }
-
-  Result<Source> finish() {
-    if (source_.files == 0) return invalid("{}: no samples in its shards", tree_->shown(""));
-    source_.tree = std::move(tree_);
-    return std::move(source_);
-  }
-
- private:
-  // Where messages and left-out.csv see it: below its split where there are several.
-  std::uint32_t folder(std::uint32_t split, const std::string& member) {
-    const auto [found, is_new] =
-        folders_.try_emplace({split, member}, static_cast<std::uint32_t>(source_.folders.size()));
-    if (is_new) {
-      const std::string& name = source_.splits[split];
-      source_.folders.push_back({.path = name == "all" ? member : child(name, member),
-                                 .member = member,
-                                 .split = split,
-                                 .label = -1,
-                                 .files = {}});
-    }
-    return found->second;
-  }
-
-  std::unique_ptr<ShardsTree> tree_;
-  Source source_;
-  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> folders_;
-  std::vector<std::unordered_set<std::string>> keys_;  // of each split
-};
 
 // The sample's key, or its shard and number where the index has no keys.
 std::string key_of(const formats::IndexSection& section, const formats::ShardInfo& shard,
@@ -210,9 +102,10 @@ Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOp
     for (std::size_t i = next++; i < shards.size() && !progress.stop_requested(); i = next++) {
       shards[i].modified_ns = modified_ns(folder / shards[i].file);
       const Path path = folder / shards[i].file;
-      Result<UnpackedShard> scan = shards[i].of_index ? unpack_stream(path.parent_path(), *shards[i].of_index,
-                                                                      options.scratch, progress)
-                                                      : scan_or_unpack(path, options.scratch, progress);
+      Result<UnpackedShard> scan =
+          shards[i].of_index
+              ? unpack_stream(path.parent_path(), *shards[i].of_index, options.scratch, progress)
+              : scan_or_unpack(path, options.scratch, options.table, progress);
       if (scan.ok()) shards[i].shard = std::move(*scan);
       if (!scan.ok()) shards[i].status = scan.status();
       progress.report({.done = ++done, .total = shards.size(), .unit = "shards listed", .bytes = {}});
@@ -235,6 +128,10 @@ Status take_foreign(Foreign& shard, Taker& taker) {
   const bool has_records = taker.tree().proof() == Proof::record;
   const std::string name = shard.split.empty() ? split_of_shard(shard.file) : shard.split;
   if (!is_utf8(name)) return invalid("{}: its split's name is not UTF-8", where);
+  if (const auto& table = shard.shard.scan.table) {
+    add_to(taker.source().table, *table);
+    if (shard.shard.scan.samples.empty()) return {};
+  }
   const std::uint32_t split = taker.split(name);
   const std::uint32_t number =
       taker.tree().add_shard(shard.file, shard.shard.scan.bytes, std::move(shard.shard.file));
@@ -325,18 +222,36 @@ Result<std::vector<Foreign>> foreign_shards(const Path& where) {
   return shards;
 }
 
+std::vector<ShardScan*> scans_of(std::vector<Foreign>& shards) {
+  std::vector<ShardScan*> scans;
+  for (Foreign& shard : shards) scans.push_back(&shard.shard.scan);
+  return scans;
+}
+
+// Options that choose rows and columns are for tables.
+Status check_choice(const SourceOptions& options, std::span<const Foreign> shards) {
+  if (!options.table.is_set() || (!shards.empty() && is_parquet(shards[0].file))) return {};
+  return no_table(printable(options.where));
+}
+
 Result<Source> take_foreign_shards(const SourceOptions& options, std::shared_ptr<Pace> pace,
                                    Progress& progress) {
   const Path where = options.where;
   OK_OR_RETURN(shards, foreign_shards(where));
+  RETURN_IF_ERROR(check_choice(options, shards));
   const bool is_one = !folder_exists(where) || is_zarr(where.filename().string());
   const Path folder = is_one ? where.parent_path() : where;
   RETURN_IF_ERROR(scan_all(folder, shards, options, progress));
   Taker taker(folder, is_tfrecord(shards[0].file) ? Proof::record : Proof::none, std::move(pace));
+  OK_OR_RETURN(classes, number_classes(scans_of(shards)));
   for (Foreign& shard : shards) {
     RETURN_IF_ERROR(take_foreign(shard, taker));
     shard.shard.scan = {};
   }
+  Source& source = taker.source();
+  source.classes = std::move(classes);
+  source.could_choose = is_parquet(shards[0].file) && !source.table && !source.not_carried.empty();
+  if (source.files == 0 && source.table) return nothing_chosen(taker.tree().shown(""), *source.table);
   return taker.finish();
 }
 
@@ -370,7 +285,10 @@ Result<bool> is_source_of_shards(const SourceOptions& options) {
   const std::string name = where.filename().string();
   if (is_zarr(name) || is_hdf5(name)) return true;
   if (is_mds(name) && !folder_exists(where)) return true;
-  if (!folder_exists(where)) return is_parquet(name) ? holds_samples(where) : Result<bool>(is_tfrecord(name));
+  if (!folder_exists(where)) {
+    if (!is_parquet(name)) return is_tfrecord(name);
+    return options.table.is_set() ? Result<bool>(true) : holds_samples(where);
+  }
   if (is_dataset(where)) return true;
   // With this layout a folder's files are what they are.
   return options.layout != SourceLayout::files && (is_folder_of_shards(where) || has_index(where));
@@ -389,8 +307,9 @@ Result<Source> list_from_shards(const SourceOptions& options, std::shared_ptr<Pa
                      printable(options.where))
           .cure("the shards without {} and {}, for their rows", formats::kManifestFile, formats::kIndexFile);
     }
-    // What is packed is unpacked once, as if it had no index.
-    if (!is_packed) return take_dataset(options.where, opened, std::move(pace), progress);
+    // What is packed is unpacked once, as if it had no index; so are tables of which something is chosen.
+    if (!is_packed && !options.table.is_set())
+      return take_dataset(options.where, opened, std::move(pace), progress);
   }
   return take_foreign_shards(options, std::move(pace), progress);
 }

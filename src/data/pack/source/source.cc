@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <unistd.h>
 
+#include "data/look/tables/class_names.h"
 #include "data/pack/source/order_hash.h"
 #include "data/pack/source/tree.h"
 
@@ -85,6 +86,7 @@ Result<Source> list_any(const SourceOptions& options, Progress& progress) {
     with_scratch.scratch = scratch_of(options);
     return list_from_shards(with_scratch, pace, progress);
   }
+  if (options.table.is_set()) return no_table(name);
   if (folder_exists(options.where)) {
     return list_by_folders(folder_tree(options.where, pace, &progress), options, progress);
   }

@@ -1,0 +1,30 @@
+// What a leaf of a table is to whoever compares it or makes files of it. Used by tables. Thread-safe: no
+// state.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/tensor_view.h"
+#include "data/look/tables/number.h"
+#include "format/parquet/leaf.h"
+
+namespace stoker::data {
+
+/// The type of its numbers; nothing for bytes and what is not read.
+std::optional<DType> number_type(const formats::ParquetLeaf& leaf);
+
+/// Whether its bytes are text, or may be.
+bool is_text(const formats::ParquetLeaf& leaf);
+
+/// "int64", "text", "date", "list of float32": for messages.
+std::string described(const formats::ParquetLeaf& leaf);
+
+/// Of dates and timestamps how many of its unit are a day; nothing for all others.
+std::optional<std::int64_t> units_per_day(const formats::ParquetLeaf& leaf);
+
+/// "2026-11-23" or "2026-11-23 14:05:06.5", in UTC, as a number of units since 1970. What lies between two of
+/// them is told by a fraction. Nothing for other texts.
+std::optional<Number> moment_of(std::string_view text, std::int64_t units_per_day);
+
+}  // namespace stoker::data

@@ -1,0 +1,57 @@
+// What of a table becomes a dataset: docs/formats/tables.md. Chosen on the command line, followed where
+// Parquet files are read. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/tensor_view.h"
+#include "data/look/tables/number.h"
+
+namespace stoker::data {
+
+/// Several columns of numbers as one vector, `NAME.npy`.
+struct TensorChoice {
+  std::string name;
+  std::vector<std::string> columns;  ///< names, or patterns as in "x_*"
+  std::optional<DType> type;         ///< none: what NumPy makes of the columns' types together
+};
+
+/// What becomes of a row in which a value is missing that a file, label or key is made of.
+enum class MissingValues {
+  refuse,  ///< an error
+  drop,    ///< the row is left out
+  fill,    ///< another number stands there
+};
+
+struct TableOptions {
+  std::vector<std::string> columns;  ///< names or patterns of those that become files
+  std::vector<TensorChoice> tensors;
+  std::string where;  ///< condition() of the rows that are taken
+  std::string label;  ///< column
+  std::string key;    ///< column
+  MissingValues missing = MissingValues::refuse;
+  Number fill{0.0};  ///< for MissingValues::fill
+
+  bool is_set() const;
+  /// All that decides what comes out, as one text; empty where nothing is set.
+  std::string fingerprint() const;
+};
+
+/// "features=x1,x_*" or "features=x1,x_*:float32". Invalid for other texts.
+Result<TensorChoice> parse_tensor(std::string_view text);
+
+/// What was read of tables.
+struct TableFacts {
+  std::uint64_t groups = 0;
+  std::uint64_t groups_read = 0;  ///< the others can have no row that is chosen
+  std::uint64_t rows = 0;
+  std::uint64_t chosen = 0;   ///< by the condition
+  std::uint64_t dropped = 0;  ///< of those: MissingValues::drop
+};
+
+}  // namespace stoker::data

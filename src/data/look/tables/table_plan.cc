@@ -1,0 +1,232 @@
+#include "data/look/tables/table_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string_view>
+
+#include "base/text.h"
+#include "data/look/foreign_example.h"
+#include "data/look/tables/leaf_kind.h"
+#include "data/look/tables/pattern.h"
+
+namespace stoker::data {
+
+namespace {
+
+using formats::ParquetLeaf;
+using Leaves = std::span<const ParquetLeaf>;
+
+constexpr std::string_view kOwnKey = "__key__";
+constexpr std::string_view kOwnLabel = "cls";
+
+bool is_bytes(const ParquetLeaf& leaf) { return leaf.type == ParquetLeaf::Type::bytes && leaf.lists == 0; }
+
+bool can_be_label(const ParquetLeaf& leaf) {
+  return leaf.lists == 0 && (is_integer(leaf.type) || leaf.type == ParquetLeaf::Type::boolean);
+}
+
+bool has_wildcard(std::string_view pattern) { return pattern.find_first_of("*?") != std::string_view::npos; }
+
+// Those that a name or pattern stands for; a structure's name for all in it.
+Result<std::vector<std::size_t>> leaves_called(Leaves leaves, std::string_view option,
+                                               const std::string& pattern) {
+  std::vector<std::size_t> exact;
+  std::vector<std::size_t> found;
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const std::string& name = leaves[i].name;
+    names.push_back(name);
+    if (name == pattern) exact.push_back(i);
+    if (matches(name, pattern) || name.starts_with(pattern + ".")) found.push_back(i);
+  }
+  if (!exact.empty()) return exact;
+  if (!found.empty()) return found;
+  if (has_wildcard(pattern))
+    return invalid("{}: '{}' is like no column{}", option, printable(pattern), suggestion("", names));
+  return invalid("{}: '{}': no such column{}", option, printable(pattern), suggestion(pattern, names));
+}
+
+Result<std::optional<std::size_t>> leaf_called(Leaves leaves, std::string_view option,
+                                               const std::string& name) {
+  if (name.empty()) return std::optional<std::size_t>();
+  OK_OR_RETURN(found, leaves_called(leaves, option, name));
+  if (found.size() > 1) return invalid("{}: '{}' stands for several columns", option, printable(name));
+  return std::optional(found[0]);
+}
+
+class Planner {
+ public:
+  Planner(Leaves leaves, const TableOptions& options) : leaves_(leaves), options_(options) {}
+
+  Result<TablePlan> plan() {
+    RETURN_IF_ERROR(choose_label_and_key());
+    for (const TensorChoice& tensor : options_.tensors) RETURN_IF_ERROR(add_tensor(tensor));
+    if (options_.columns.empty() && options_.tensors.empty()) RETURN_IF_ERROR(add_usual());
+    for (const std::string& column : options_.columns) RETURN_IF_ERROR(add_columns(column));
+    if (plan_.arrays.empty() && plan_.files.empty())
+      return invalid("none of its columns makes a file of a sample")
+          .cure("--columns or --tensor, naming some");
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      const bool is_used = used_.contains(i) || plan_.label == i || plan_.key == i;
+      if (!is_used) plan_.not_taken.push_back(leaves_[i].name);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  Status choose_label_and_key() {
+    OK_OR_RETURN(label, leaf_called(leaves_, "--label", options_.label));
+    OK_OR_RETURN(key, leaf_called(leaves_, "--key", options_.key));
+    plan_.label = label ? label : usual_label();
+    plan_.key = key;
+    for (std::size_t i = 0; i < leaves_.size() && !key; ++i) {
+      if (leaves_[i].name != kOwnKey || !is_bytes(leaves_[i])) continue;
+      plan_.key = i;
+      plan_.is_own = true;
+    }
+    if (label && leaves_[*label].lists > 0)
+      return wrong_kind("--label", *label, "a number or a text is expected");
+    if (label && !number_type(leaves_[*label]) && !is_text(leaves_[*label]))
+      return wrong_kind("--label", *label, "a number or a text is expected");
+    if (key && (leaves_[*key].lists > 0 || !(is_integer(leaves_[*key].type) || is_text(leaves_[*key]))))
+      return wrong_kind("--key", *key, "a whole number or a text is expected");
+    return {};
+  }
+
+  Status wrong_kind(std::string_view option, std::size_t leaf, std::string_view why) const {
+    return invalid("{}: column '{}' holds {}: {}", option, printable(leaves_[leaf].name),
+                   described(leaves_[leaf]), why);
+  }
+
+  // As data index finds it.
+  std::optional<std::size_t> usual_label() const {
+    std::vector<std::size_t> ending;
+    for (const std::string_view name :
+         {kOwnLabel, std::string_view("label"), std::string_view("image.class.label")}) {
+      for (std::size_t i = 0; i < leaves_.size(); ++i) {
+        if (leaves_[i].name == name && can_be_label(leaves_[i])) return i;
+      }
+    }
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      if (leaves_[i].name.ends_with("label") && can_be_label(leaves_[i])) ending.push_back(i);
+    }
+    return ending.size() == 1 ? std::optional(ending[0]) : std::nullopt;
+  }
+
+  // Named by a pattern they are not meant.
+  bool is_label_or_key(std::size_t leaf) const { return plan_.label == leaf || plan_.key == leaf; }
+
+  // Without --columns and --tensor: what files are made of without any options, or all where nothing else is
+  // there.
+  Status add_usual() {
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      if (is_bytes(leaves_[i]) && !is_label_or_key(i)) RETURN_IF_ERROR(add_leaf(i));
+    }
+    if (!plan_.files.empty() || !plan_.arrays.empty()) return {};
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      if (number_type(leaves_[i]) && !is_label_or_key(i)) RETURN_IF_ERROR(add_leaf(i));
+    }
+    return {};
+  }
+
+  Status add_columns(const std::string& pattern) {
+    OK_OR_RETURN(found, leaves_called(leaves_, "--columns", pattern));
+    for (const std::size_t leaf : found) {
+      const bool is_meant = leaves_[leaf].name == pattern;
+      if (is_label_or_key(leaf) && !is_meant) continue;
+      const bool makes_file = number_type(leaves_[leaf]) || is_bytes(leaves_[leaf]);
+      if (!makes_file && !is_meant) continue;  // is listed as not carried
+      if (!makes_file) return wrong_kind("--columns", leaf, "makes no file");
+      if (std::find(named_.begin(), named_.end(), leaf) != named_.end()) continue;
+      named_.push_back(leaf);
+      RETURN_IF_ERROR(add_leaf(leaf));
+    }
+    return {};
+  }
+
+  Status add_leaf(std::size_t leaf) {
+    used_.insert(leaf);
+    const std::string name = extension_of_feature(leaves_[leaf].name);
+    const auto type = number_type(leaves_[leaf]);
+    if (!type) {
+      plan_.files.push_back(leaf);
+      return take_extension(plan_.is_own ? leaves_[leaf].name : name, leaves_[leaf].name);
+    }
+    TablePlan::Array array{.extension = name + ".npy", .type = *type, .leaves = {leaf}, .fill = {}};
+    return add_array(std::move(array), leaves_[leaf].name);
+  }
+
+  Status add_tensor(const TensorChoice& tensor) {
+    const std::string option = format("--tensor {}", tensor.name);
+    TablePlan::Array array{.extension = tensor.name + ".npy", .leaves = {}, .is_vector = true, .fill = {}};
+    for (const std::string& pattern : tensor.columns) {
+      OK_OR_RETURN(found, leaves_called(leaves_, option, pattern));
+      for (const std::size_t leaf : found) {
+        const bool is_meant = leaves_[leaf].name == pattern;
+        const bool is_twice = std::find(array.leaves.begin(), array.leaves.end(), leaf) != array.leaves.end();
+        const bool is_number = number_type(leaves_[leaf]) && leaves_[leaf].lists == 0;
+        if (!is_meant && (is_label_or_key(leaf) || is_twice)) continue;
+        if (is_twice) return invalid("{}: '{}' is in it twice", option, printable(pattern));
+        if (!is_number) return wrong_kind(option, leaf, "a number for each row is expected");
+        array.leaves.push_back(leaf);
+        used_.insert(leaf);
+      }
+    }
+    if (array.leaves.empty()) return invalid("{}: no column is left for it", option);
+    array.type = number_type(leaves_[array.leaves[0]]).value_or(DType::f64);
+    for (const std::size_t leaf : array.leaves)
+      array.type = common_type(array.type, number_type(leaves_[leaf]).value_or(array.type));
+    if (tensor.type) array.type = *tensor.type;
+    return add_array(std::move(array), option);
+  }
+
+  // `what` it is made of, for messages.
+  Status add_array(TablePlan::Array array, const std::string& what) {
+    if (options_.missing == MissingValues::fill) {
+      std::vector<std::byte> element(size_of(array.type));
+      const std::string_view why = store_number(options_.fill, array.type, element.data());
+      const bool may_be_missing = std::any_of(array.leaves.begin(), array.leaves.end(),
+                                              [&](std::size_t leaf) { return leaves_[leaf].may_be_missing; });
+      // NaN may be asked for of all columns: whole numbers have none, which matters where one is missing.
+      if (!why.empty() && may_be_missing && !options_.fill.is_nan())
+        return invalid("--missing: {} {} for '{}' ({})", options_.fill, why, printable(what),
+                       numpy_name(array.type));
+      if (why.empty()) array.fill = std::move(element);
+    }
+    const std::string extension = array.extension;
+    plan_.arrays.push_back(std::move(array));
+    return take_extension(extension, what);
+  }
+
+  Status take_extension(const std::string& extension, const std::string& what) {
+    if (extensions_.insert(extension).second) return {};
+    return invalid("column '{}': a sample has another file '{}' already", printable(what),
+                   printable(extension))
+        .cure("--columns, naming one of them");
+  }
+
+  Leaves leaves_;
+  const TableOptions& options_;
+  TablePlan plan_;
+  std::set<std::size_t> used_;
+  std::vector<std::size_t> named_;
+  std::set<std::string> extensions_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> TablePlan::leaves() const {
+  std::set<std::size_t> all(files.begin(), files.end());
+  for (const Array& array : arrays) all.insert(array.leaves.begin(), array.leaves.end());
+  if (label) all.insert(*label);
+  if (key) all.insert(*key);
+  return {all.begin(), all.end()};
+}
+
+Result<TablePlan> plan_table(Leaves leaves, const TableOptions& options) {
+  return Planner(leaves, options).plan();
+}
+
+}  // namespace stoker::data

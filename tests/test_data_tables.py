@@ -1,0 +1,270 @@
+"""Tables of others become datasets: columns as arrays, several as one vector, labels, keys, values that are missing."""
+
+import json
+from pathlib import Path
+
+import numpy
+import packing
+import pyarrow
+import pyarrow.parquet
+import pytest
+from table_files import ROWS, arrays, flowers
+
+TAR = ("--format", "tar")
+
+
+def key(row: int) -> str:
+    return f"train.parquet/{row:08}"
+
+
+def convert(stoker, *options: object, code: int = 0):
+    return stoker("data", "convert", "hub", "out", *TAR, *options, code=code)
+
+
+def refusal(stoker, *options: object, code: int = 2) -> str:
+    done = convert(stoker, *options, code=code)
+    assert done.out == "" and not (stoker.folder / "out").exists()
+    return done.err
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> pyarrow.Table:
+    return flowers(tmp_path / "hub")
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "none", "use_dictionary": False}, {"compression": "zstd"}])
+def test_columns_are_arrays_of_their_own_type(stoker, tmp_path, options):
+    table = flowers(tmp_path / "hub", **options)
+    columns = ["petal_length", "petal_width", "sepal", "grown", "count", "number", "day", "curve", "grid"]
+    convert(stoker, "--columns", ",".join(columns))
+    for name in columns:
+        found = arrays(tmp_path / "out", f"{name}.npy")
+        assert len(found) == ROWS
+        values = table[name].cast(pyarrow.int32()) if name == "day" else table[name]
+        for row, value in enumerate(values.to_pylist()):
+            array = found[key(row)]
+            assert numpy.array_equal(array, value), (name, row)
+            assert array.shape == numpy.shape(value) and array.dtype == arrays_type(values.type)
+
+
+def arrays_type(of: pyarrow.DataType) -> numpy.dtype:
+    while pyarrow.types.is_list(of):
+        of = of.value_type
+    return numpy.dtype(of.to_pandas_dtype())
+
+
+def test_several_columns_are_one_vector_that_the_loader_gives(stoker, python, table, tmp_path):
+    convert(stoker, "--tensor", "features=petal_*,sepal,place:float32", "--label", "species")
+    code = """
+import json, sys, stoker
+same = dict(batch_size=60, shuffle=False, array=True, component="features.npy", tensors="numpy")
+for batch in stoker.Loader(sys.argv[1], **same):
+    print(json.dumps([batch["array"].tolist(), str(batch["array"].dtype), batch["label"].tolist()]))
+"""
+    found, kind, labels = json.loads(python(code, "out"))
+    flat = table.flatten()
+    names = ["petal_length", "petal_width", "sepal", "place.x", "place.y"]
+    expected = numpy.stack([flat[name].to_numpy().astype("f4") for name in names], axis=1)
+    assert kind == "float32" and numpy.array_equal(numpy.array(found, "f4"), expected)
+    classes = sorted(set(table["species"].to_pylist()))
+    assert [classes[label] for label in labels] == table["species"].to_pylist()
+    told = json.loads(stoker("data", "info", "out", "--json", code=0).out)
+    assert told["samples"] == ROWS and told["classes"] == ["aster", "lily", "rose"]
+    stoker("data", "lint", "out", code=0)
+    assert stoker("data", "sample", "out", code=2).err == "out: has no images to show\n"
+    stoker("data", "verify", "out", "--full", code=0)
+
+
+@pytest.mark.parametrize("kind", ["tar", "tfrecord", "parquet", "hdf5", "zarr"])
+def test_every_kind_of_shard_holds_it(stoker, table, tmp_path, kind):
+    chosen = ("--columns", "curve,grid,age", "--missing", "0", "--key", "name", "--label", "number")
+    convert(stoker, *chosen)
+    stoker("data", "pack", "hub", kind, "--format", kind, "--order", "source", *chosen, code=0)
+    told = stoker("data", "diff", "out", kind).out
+    assert f"  {ROWS} the same" in told or told.startswith("out and tar are the same: version ")
+
+
+def test_a_tensors_type_is_what_numpy_makes_of_its_columns(stoker, table, tmp_path):
+    convert(stoker, "--tensor", "a=petal_width,sepal", "--tensor", "b=sepal,number", "--tensor", "c=petal_width,count")
+    for name, kind in (("a", "float32"), ("b", "int16"), ("c", "float64")):
+        assert {str(array.dtype) for array in arrays(tmp_path / "out", f"{name}.npy").values()} == {kind}
+
+
+def test_without_options_a_table_of_numbers_is_taken_whole(stoker, tmp_path):
+    (tmp_path / "hub").mkdir()
+    table = pyarrow.table({"a": [1, 2], "label": [1, 0], "b": [[0.5], [0.25, 1.0]]})
+    pyarrow.parquet.write_table(table, tmp_path / "hub/all.parquet")
+    convert(stoker)
+    assert {k: v.tolist() for k, v in arrays(tmp_path / "out", "b.npy").items()} == {
+        "all.parquet/00000000": [0.5],
+        "all.parquet/00000001": [0.25, 1.0],
+    }
+    assert arrays(tmp_path / "out", "a.npy")["all.parquet/00000001"] == 2
+    stoker("data", "pack", "hub/all.parquet", "packed", "--order", "source", code=0)
+    assert stoker("data", "diff", "out", "packed", code=0).out.startswith("out and packed are the same: version ")
+    assert json.loads(stoker("data", "info", "packed", "--json", code=0).out)["has_labels"] is True
+
+
+def test_columns_of_text_are_files_and_others_are_named_with_their_cure(stoker, table, tmp_path):
+    done = convert(stoker)
+    assert "  not carried: sepal (60 samples)\n" in done.out
+    assert "  --columns makes files of such columns, --tensor an array of several numbers " in done.out
+    assert packing.members(tmp_path / "out")[key(3) + ".name"] == b"plant 3"
+
+
+def test_images_and_numbers_of_a_row_are_one_sample(stoker, tmp_path):
+    (tmp_path / "hub").mkdir()
+    images = [{"bytes": packing.jpeg(i), "path": f"{i}.jpeg"} for i in range(8)]
+    kind = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    boxes = [[[1.0 * i, 2.0, 3.0, 4.0]] * i for i in range(8)]
+    table = pyarrow.table({"image": pyarrow.array(images, kind), "label": range(8), "boxes": boxes, "width": range(8)})
+    pyarrow.parquet.write_table(table, tmp_path / "hub/train.parquet")
+    convert(stoker, "--columns", "image,boxes", "--where", "label >= 2 and image.path != '4.jpeg'")
+    found = packing.members(tmp_path / "out")
+    assert sorted(found) == sorted(
+        f"{i}.{kind}" for i in (2, 3, 5, 6, 7) for kind in ("jpg", "boxes.npy", "image.path")
+    )
+    assert found["5.jpg"] == packing.jpeg(5)
+    assert arrays(tmp_path / "out", "boxes.npy")["5"].tolist() == boxes[5]
+
+
+def test_a_missing_value_is_an_error_a_number_or_the_end_of_its_row(stoker, table, tmp_path):
+    cure = "  try: --missing drop leaves such rows out, --missing 0 or --missing nan puts that in its place\n"
+    assert refusal(stoker, "--columns", "age") == (
+        "hub/train.parquet: row 3, column 'age': has no value (--missing)\n" + cure
+    )
+    done = convert(stoker, "--columns", "age,height", "--missing", "drop")
+    left = [row for row in range(ROWS) if row % 10 != 3 and row % 7 != 2]
+    assert f"  {ROWS - len(left)} rows left out: a value is missing (--missing drop)\n" in done.out
+    assert sorted(arrays(tmp_path / "out", "age.npy")) == [key(row) for row in left]
+
+    stoker("data", "pack", "hub", "nan", "--tensor", "both=age,height", "--missing", "nan", code=0)
+    both = arrays(tmp_path / "nan", "both.npy")
+    columns = [[numpy.nan if v is None else v for v in table[name].to_pylist()] for name in ("age", "height")]
+    expected = numpy.stack(columns, axis=1)
+    assert all(numpy.array_equal(both[key(row)], expected[row], equal_nan=True) for row in range(ROWS))
+
+    stoker("data", "pack", "hub", "zero", "--columns", "age", "--missing", "-1", code=0)
+    assert [int(v) for _, v in sorted(arrays(tmp_path / "zero", "age.npy").items())] == [
+        -1 if age is None else age for age in table["age"].to_pylist()
+    ]
+
+
+def test_whole_numbers_have_no_nan_to_be_missing_by(stoker, table):
+    assert refusal(stoker, "--columns", "age", "--missing", "nan") == (
+        "hub/train.parquet: row 3, column 'age': has no value, and int32 no nan (--missing)\n"
+        "  try: --missing drop or a number, or a type that has it: --tensor NAME=age:float64\n"
+    )
+    assert refusal(stoker, "--columns", "age", "--missing", "0.5") == (
+        "hub/train.parquet: --missing: 0.5 has a fraction for 'age' (int32)\n"
+    )
+
+
+def test_a_key_and_a_label_that_are_missing_are_told(stoker, table, tmp_path):
+    assert "row 3, column 'age': the label is missing" in refusal(stoker, "--columns", "sepal", "--label", "age")
+    assert "row 2, column 'height': 0.125" not in refusal(stoker, "--columns", "sepal", "--label", "height")
+    convert(stoker, "--columns", "sepal", "--label", "age", "--key", "age", "--missing", "drop")
+    assert "3" not in arrays(tmp_path / "out", "sepal.npy")
+    assert len(arrays(tmp_path / "out", "sepal.npy")) == ROWS - ROWS // 10
+
+
+def test_labels_of_text_that_are_numbers_stand_for_themselves(stoker, tmp_path):
+    (tmp_path / "hub").mkdir()
+    for name, labels in (("train", ["7", "3"]), ("val", ["0", "7"])):
+        table = pyarrow.table({"x": [0.5, 1.5], "digit": labels})
+        pyarrow.parquet.write_table(table, tmp_path / f"hub/{name}.parquet")
+    convert(stoker, "--label", "digit", "--labels", "cls")
+    found = packing.members(tmp_path / "out")
+    assert {n.split(".cls")[0]: v for n, v in found.items() if n.endswith(".cls")} == {
+        "train.parquet/00000000": b"7",
+        "train.parquet/00000001": b"3",
+        "val.parquet/00000000": b"0",
+        "val.parquet/00000001": b"7",
+    }
+
+
+def test_nested_lists_of_different_lengths_are_no_array(stoker, table, tmp_path):
+    assert refusal(stoker, "--columns", "ragged") == (
+        "hub/train.parquet: row 17, column 'ragged': is ragged: its lists have 2 and 1 items, and an array has one "
+        "length for all\n"
+        "  try: leave it out by --columns, or such rows by --where; or pad the lists where they are written\n"
+    )
+    convert(stoker, "--columns", "ragged", "--where", "count != 1099511627793")
+    assert len(arrays(tmp_path / "out", "ragged.npy")) == ROWS - 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--columns", "petal"), "--columns: 'petal': no such column"),
+        (("--columns", "speces"), "--columns: 'speces': no such column; did you mean 'species'?"),
+        (("--columns", "z_*"), "--columns: 'z_*' is like no column"),
+        (("--label", "curve"), "--label: column 'curve' holds list of float32: a number or a text is expected"),
+        (("--key", "height"), "--key: column 'height' holds float64: a whole number or a text is expected"),
+        (("--key", "place"), "--key: 'place' stands for several columns"),
+        (("--tensor", "f=name"), "--tensor f: column 'name' holds text: a number for each row is expected"),
+        (("--tensor", "f=sepal,sepal"), "--tensor f: 'sepal' is in it twice"),
+        (("--tensor", "f=sepal", "--tensor", "f=number"), "column '--tensor f': a sample has another file 'f.npy'"),
+        (("--tensor", "f=count:float32"), "column 'count': 1099511627777 would be rounded in float32 (--tensor)"),
+        (("--tensor", "f=petal_length:int8"), "has a fraction in int8 (--tensor)"),
+        (("--where", "sepal > 1000", "--columns", "sepal"), "hub: none of 60 rows is so (--where)"),
+        (("--where", "speces = 'rose'"), "--where: character 1, 'speces': no such column; did you mean 'species'?"),
+        (("--label", "name", "--key", "number"), "hub: train.parquet: sample '0' is there twice"),
+    ],
+)
+def test_what_does_not_fit_the_table_is_refused(stoker, table, options, said):
+    assert said in refusal(stoker, *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--tensor", "features"), "data convert: --tensor: 'features': has no '=' (as in features=x1,x2:float32)\n"),
+        (("--tensor", "f=a:float"), "data convert: --tensor: 'f=a:float': 'float' is no type of NumPy's numbers"),
+        (("--tensor", "F/x=a"), "its name is not of small letters, digits, _ and -"),
+        (("--columns", "a,,b"), "data convert: --columns: 'a,,b': a column has no name\n"),
+        (("--missing", "zero"), "data convert: --missing: 'zero' is neither drop, nan nor a number\n"),
+        (("--where", "a ="), "data convert: --where: ends where a column, a number or a text is expected\n"),
+    ],
+)
+def test_words_that_say_nothing_are_refused(stoker, table, options, said):
+    assert said in refusal(stoker, *options)
+
+
+def test_options_of_tables_are_for_tables(stoker, tmp_path):
+    packing.make_animals(tmp_path / "animals")
+    stoker("data", "pack", "animals", "tarred", code=0)
+    said = "holds no Parquet: --columns, --tensor, --where, --label, --key and --missing are for tables\n"
+    for source in ("animals", "tarred"):
+        assert stoker("data", "pack", source, "out", "--where", "a = 1", code=2).err == f"{source}: {said}"
+
+
+def test_an_unfinished_packing_goes_on_with_the_same_options_alone(stoker, table, tmp_path):
+    chosen = ("--columns", "age,sepal", "--shards", "4")
+    for fill, said in (
+        ("7", "  2 of 4 shards were done before\n"),
+        ("8", "other input or options was there: begun anew\n"),
+    ):
+        stoker("data", "pack", "hub", f"whole{fill}", *chosen, "--missing", fill, code=0)
+        stoker("data", "pack", "hub", f"cut{fill}", *chosen, "--missing", "7", "--part", "1/2", code=0)
+        assert said in stoker("data", "pack", "hub", f"cut{fill}", *chosen, "--missing", fill, code=0).out
+        assert packing.tree(tmp_path / f"cut{fill}") == packing.tree(tmp_path / f"whole{fill}")
+
+
+def test_it_is_the_same_for_any_number_of_threads(stoker, tmp_path):
+    for i in range(5):
+        flowers(tmp_path / "hub")
+        (tmp_path / "hub/train.parquet").rename(tmp_path / f"hub/part-{i:05}-of-00005.parquet")
+    chosen = ("--columns", "curve,grid", "--label", "species", "--where", "sepal > 20")
+    stoker("data", "pack", "hub", "one", "-j", "1", *chosen, code=0)
+    stoker("data", "pack", "hub", "four", "-j", "4", *chosen, code=0)
+    assert packing.tree(tmp_path / "one") == packing.tree(tmp_path / "four")
+
+
+def test_a_table_that_was_indexed_where_it_lies_is_chosen_from_too(stoker, tmp_path):
+    (tmp_path / "hub").mkdir()
+    table = pyarrow.table({"jpg": [packing.jpeg(i) for i in range(6)], "label": range(6)})
+    pyarrow.parquet.write_table(table, tmp_path / "hub/train.parquet", compression="none", use_dictionary=False)
+    stoker("data", "index", "hub", code=0)
+    convert(stoker, "--where", "label in (1, 4)")
+    assert sorted(packing.members(tmp_path / "out")) == [f"{key(i)}.jpg" for i in (1, 4)]
