@@ -142,6 +142,21 @@ def test_a_page_whose_checksum_is_another_is_not_taken(stoker, tmp_path, verb, c
     assert done.err.endswith(said)
 
 
+def test_so_is_one_of_a_plain_page_that_is_read_where_it_lies(stoker, tmp_path):
+    shard = tmp_path / "hub/train.parquet"
+    shard.parent.mkdir()
+    write_parquet(shard, compression="none", use_dictionary=False, write_page_checksum=True, data_page_size=4 << 20)
+    shutil.copytree(shard.parent, tmp_path / "whole")
+    stoker("data", "index", "whole", code=0)
+    damaged = bytearray(shard.read_bytes())
+    damaged[damaged.index(jpeg(3)) + 30] ^= 1
+    shard.write_bytes(damaged)
+    said = (
+        "hub/train.parquet: column 'image.bytes': a page's CRC-32 is not that of its bytes\n  try: get the file again\n"
+    )
+    assert stoker("data", "index", "hub", code=1).err.endswith(said)
+
+
 def test_a_table_without_files_says_what_is_read(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     pyarrow.parquet.write_table(pyarrow.table({"age": [1, 2], "weight": [0.5, 0.25]}), tmp_path / "hub/train.parquet")

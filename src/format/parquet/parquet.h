@@ -58,7 +58,7 @@ class ParquetFile {
   };
   /// Those of a leaf of bytes in no list, one for each row. Invalid where the column is compressed or its
   /// pages are not plain: then no value lies anywhere by itself. Reads headers and lengths, and passes over
-  /// the values.
+  /// the values of a page that has no checksum. Corrupt where one that has is of other bytes.
   Result<std::vector<Place>> places(std::size_t leaf, const ParquetLimits& limits = {}) const;
   /// The same of a column that is packed or has dictionaries: its pages, and where in them, unpacked and one
   /// behind another, each value lies. Unpacks every page once. Pages without a value are left out.

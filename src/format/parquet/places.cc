@@ -1,6 +1,9 @@
-// Where the values of a column lie. What is read are headers, levels and lengths; a value is passed over.
+// Where the values of a column lie. What is read are headers, levels and lengths; a value is passed over,
+// unless its page has a checksum.
+#include <algorithm>
 #include <cstring>
 
+#include "base/hashes/crc32.h"
 #include "format/parquet/pages/page.h"
 #include "format/parquet/parquet.h"
 
@@ -29,6 +32,7 @@ class ChunkPlaces {
       OK_OR_RETURN(page, next_header());
       const std::uint64_t page_end = at_ + static_cast<std::uint64_t>(page.packed_bytes);
       if (page.type == kDictionaryPage) return not_plain("has a dictionary");
+      if (page.is_data() && page.crc) RETURN_IF_ERROR(check_whole(page));
       if (page.is_data()) RETURN_IF_ERROR(take(page, page_end));
       at_ = page_end;
     }
@@ -52,6 +56,19 @@ class ChunkPlaces {
       RETURN_IF_ERROR(read_(at_, window_));
     }
     return std::span<const std::byte>(window_).subspan(at_ - window_at_, count);
+  }
+
+  // A page that has a checksum is read to its end: what an index says of bytes shall not be of damaged ones.
+  Status check_whole(const PageHeader& page) {
+    constexpr std::uint64_t kPiece = 1u << 20;
+    std::uint32_t crc = 0;
+    const std::uint64_t end = at_ + static_cast<std::uint64_t>(page.packed_bytes);
+    for (std::uint64_t at = at_; at < end; at += piece_.size()) {
+      piece_.resize(std::min(kPiece, end - at));
+      RETURN_IF_ERROR(read_(at, piece_));
+      crc = crc32(piece_, crc);
+    }
+    return crc == *page.crc ? Status() : another_crc(subject_);
   }
 
   Result<PageHeader> next_header() {
@@ -127,6 +144,7 @@ class ChunkPlaces {
   std::uint64_t end_ = 0;
   std::uint64_t window_at_ = 0;
   std::vector<std::byte> window_;
+  std::vector<std::byte> piece_;
 };
 
 }  // namespace

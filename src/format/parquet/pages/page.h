@@ -69,8 +69,8 @@ Result<Page> take_page(std::span<const std::byte>& bytes, std::string_view subje
 /// The same of a page whose bytes are not there yet: whether its header holds, `available` bytes following
 /// it.
 bool is_sound(const PageHeader& header, std::uint64_t available);
-/// Corrupt where the page's CRC-32 is another. `stored` is all of it.
-Status check_crc(const PageHeader& header, std::span<const std::byte> stored, std::string_view subject);
+/// What is said of a page whose CRC-32 is not that of its bytes.
+Status another_crc(std::string_view subject);
 
 /// The deepest levels of a column's values; 0 where a page has none of that kind.
 struct DeepestLevels {
