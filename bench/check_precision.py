@@ -3,7 +3,17 @@
     bench/check_precision.py [--cache FOLDER] [--list tests/golden/check/public.json]
 
 The list has repository, path, commit and SHA-256 of each script and, as labels, the lines where something loses the job with the rule
-that should say so (`a|b` where either says it; a name of no rule where none does). The labels are those of a script in an empty folder.
+that should say so (`a|b` where either says it; a name of no rule where none does).
+
+A line loses the job where, of the script as it stands, in an empty folder where the programs, modules and data that it names are at hand:
+sbatch of 22.05 refuses it, or does not read an option that is meant to be read; the job's log cannot be opened (a folder counts once, where
+it is named first; Slurm before 23.02); what the script is there for does not start, or starts with a part of its words, with an empty
+value, with what was left to be filled in (by people or by a program), or on fewer nodes than it waits for; what still runs or the results
+are lost at the end; or a failure of the last command is hidden by a pipe. Not labelled: what depends on the site or on the user (names
+of accounts and modules, absolute folders, whether a job sees only its own GPUs), arguments and variables that sbatch may be given,
+amounts that may be too small, what is there for people alone (names of jobs, mail), and what only loses time. Lists of fresh groups are labelled
+and committed before the linter sees them; nearly equal copies of a form and programs that write scripts are left out.
+
 The scripts are other people's: they are fetched into the cache, never kept here. `used` says that a script was looked at
 while rules were written; the verdict is over the others. A `group` is scripts that came together, and has a line of its own:
 what was measured when nobody had seen them yet stands in FIRST_SEEN, since rules have been mended by them after that. Targets: of
