@@ -16,13 +16,15 @@ namespace {
 std::optional<std::string> next_argument(std::string_view& line, bool& is_open) {
   while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
   if (line.empty() || line.front() == '#') return std::nullopt;
+  if (line == "\\") return std::nullopt;
   std::string argument;
   char quote = '\0';
   while (!line.empty()) {
     const char c = line.front();
     if (quote == '\0' && (c == ' ' || c == '\t' || c == '#')) break;
     line.remove_prefix(1);
-    if (c == '\\' && !line.empty()) {
+    if (c == '\\' && line.empty()) break;
+    if (c == '\\') {
       argument += line.front();
       line.remove_prefix(1);
     } else if (quote != '\0' && c == quote) {

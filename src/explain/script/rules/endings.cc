@@ -46,10 +46,10 @@ bool is_last(const Script& script, const Call& call) {
 
 // The last command of a script, whose words are kept: worth more than a look at the machine.
 bool is_kept_work(const Script& script, const Call& call, std::string_view last) {
-  constexpr std::array<std::string_view, 22> kLooks = {
-      "echo",       "printf", "cat", "date",   "ls",   "hostname", "env",   "printenv",
-      "nvidia-smi", "which",  "pwd", "module", "free", "lscpu",    "uname", "squeue",
-      "scontrol",   "sacct",  "df",  "du",     "find", "pip"};
+  constexpr std::array<std::string_view, 26> kLooks = {
+      "seff",     "sstat",  "jobstats", "nproc",      "echo",  "printf", "cat",    "date", "ls",
+      "hostname", "env",    "printenv", "nvidia-smi", "which", "pwd",    "module", "free", "lscpu",
+      "uname",    "squeue", "scontrol", "sacct",      "df",    "du",     "find",   "pip"};
   return last == "tee" && call.place == 0 && call.context.loops == 0 && call.context.function.empty() &&
          is_last(script, call) && call.program_word == &call.pipeline->commands[0].words[0] &&
          std::find(kLooks.begin(), kLooks.end(), call.program) == kLooks.end();

@@ -38,24 +38,30 @@ void find_no_interpreter(const Script& script, Report& report) {
       "#!/bin/bash");
 }
 
+// Told once, and mended in all lines.
 void find_late_directive(const Script& script, Report& report) {
   const auto first = script.source->mark(script.first_command).line;
-  std::size_t line_seen = std::string::npos;
+  const std::size_t header = script.line_of(script.first_command).begin;
+  const Directive* told = nullptr;
+  std::vector<Edit> edits;
+  std::string moved;
   for (const Directive& directive : script.request.late) {
     const Span line = script.line_of(directive.span.begin);
     const Directive* early = script.request.find(directive.option.name);
     const bool is_said = early != nullptr && early->option.value == directive.option.value;
-    if (line.begin == line_seen || is_said) continue;
-    line_seen = line.begin;
-    ScriptFinding& finding = report.add(
-        {line.begin, line.end},
-        report.say("{} stands behind the first command (line {}), where sbatch reads no more options",
-                   directive.option.typed, first));
-    const std::size_t header = script.line_of(script.first_command).begin;
-    const std::size_t end = std::min(line.end + 1, script.text.size());
-    finding.edits = {{header, header, std::string(script.at(line)) + "\n"}, {line.begin, end, ""}};
-    finding.fix = report.say("{}    (before line {})", script.at(line), first);
+    if (is_said || (!edits.empty() && edits.back().begin == line.begin)) continue;
+    if (told == nullptr) told = &directive;
+    moved += std::string(script.at(line)) + "\n";
+    edits.push_back({line.begin, std::min(line.end + 1, script.text.size()), ""});
   }
+  if (told == nullptr) return;
+  const Span line = script.line_of(told->span.begin);
+  ScriptFinding& finding = report.add(
+      line, report.say("{} stands behind the first command (line {}), where sbatch reads no more options",
+                       told->option.typed, first));
+  finding.fix = report.say("{}    (before line {})", script.at(line), first);
+  edits.insert(edits.begin(), {header, header, moved});
+  finding.edits = std::move(edits);
 }
 
 // "-time=1:00:00", which is -t with the value "ime=1:00:00". Of some letters sbatch takes any value, and what
@@ -90,6 +96,13 @@ void find_wrong_letter(const Script& script, Report& report) {
   }
 }
 
+// Of pyxis, shifter and others that sites put beside Slurm.
+bool is_of_plug_in(std::string_view name) {
+  return name.starts_with("--container-") || name.starts_with("--no-container-") ||
+         is_one_of(name, {"--image", "--module", "--volume", "--ccm", "--uenv", "--view", "--environment",
+                          "--ear", "--nvmps", "--lustre", "--beeond", "--private-tmp"});
+}
+
 bool is_of_srun(std::string_view name) {
   return is_one_of(name, {"--cpu-bind",    "--mpi",         "--label",        "--unbuffered",
                           "--overlap",     "--exact",       "--pty",          "--kill-on-bad-exit",
@@ -103,8 +116,8 @@ void find_misspelt_option(const Script& script, Report& report) {
   find_wrong_letter(script, report);
   for (const Directive& directive : script.request.directives) {
     const std::string& typed = directive.option.typed;
-    if (!typed.starts_with("--") || typed.starts_with("--container-") ||
-        typed.starts_with("--no-container-") || slurm::look_up_option(typed) != slurm::OptionName::unknown)
+    if (!typed.starts_with("--") || is_of_plug_in(typed) ||
+        slurm::look_up_option(typed) != slurm::OptionName::unknown)
       continue;
     const std::string_view likely = slurm::likely_option(typed);
     if (is_of_srun(typed)) {

@@ -136,13 +136,51 @@ void visit_variables(const Script& script, Report& report, Visit visit) {
   for (const Setting& setting : script.settings) visit_word(setting.assignment->value, script, report, visit);
   for (const Call& call : script.calls) {
     if (call.context.launcher || call.program == "echo" || call.program == "printf") continue;
+    visit_word(*call.program_word, script, report, visit);
     for (const bash::Word* word : call.typed) visit_word(*word, script, report, visit);
+  }
+}
+
+// Given a value by other words than name=value, or by a script that this one reads.
+bool may_be_set(const Script& script, std::string_view name) {
+  for (const Call& call : script.calls) {
+    const bool sets =
+        is_one_of(call.program, {"read", "mapfile", "readarray", "getopts", "export", "declare", "local",
+                                 "printf", "source", ".", "eval", "for", "select", "set"});
+    if (sets && (is_one_of(call.program, {"source", ".", "eval"})
+                     ? call.program == "eval" || !call.has("activate")
+                     : std::find(call.words.begin(), call.words.end(), name) != call.words.end()))
+      return true;
+  }
+  return script.text.find(format("for {} in", name)) != std::string::npos ||
+         script.text.find(format("(({}", name)) != std::string::npos ||
+         script.text.find(format("(( {}", name)) != std::string::npos;
+}
+
+// "$gmxdi/mdrun" behind gmxdir=...: empty, and nothing of that name is set.
+void find_own_misspelt(const Script& script, const bash::Piece& piece, Report& report) {
+  const std::string& name = piece.text;
+  const bool is_own =
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c) != 0; });
+  if (!is_own || name.size() < 4 || is_set(script, name) || may_be_set(script, name)) return;
+  for (const Setting& setting : script.settings) {
+    if (setting.name.size() < 5 || !is_one_slip(name, setting.name) || setting.is_of_command) continue;
+    const char last = setting.name.back();
+    if (std::isdigit(static_cast<unsigned char>(last)) != 0 ||
+        std::isdigit(static_cast<unsigned char>(name.back())) != 0)
+      continue;
+    report.replace(piece.span,
+                   report.say("${} is set nowhere, and it is empty; did you mean ${}?", name, setting.name),
+                   script.at(piece.span).starts_with("${") ? format("${{{}}}", setting.name)
+                                                           : format("${}", setting.name));
+    return;
   }
 }
 
 void find_misspelt_variable(const Script& script, Report& report) {
   visit_variables(script, report, [](const Script& all, const bash::Piece& piece, Report& to) {
     const std::string& name = piece.text;
+    find_own_misspelt(all, piece, to);
     if (!name.starts_with("SLURM_") || is_one_of(name, kSlurmVariables) || is_set(all, name)) return;
     const std::string_view likely = closest(name, kSlurmVariables);
     if (likely.empty()) return;
@@ -241,7 +279,7 @@ constexpr Rule kRules[] = {
     {"misspelt-command", Level::job, "the shell finds no program of a mistyped name, and goes on without it",
      "#!/bin/bash\n#SBATCH -n 1\npyhton -u train.py\n", "#!/bin/bash\n#SBATCH -n 1\npython -u train.py\n",
      "bash: \"command not found\"", find_misspelt_command},
-    {"misspelt-variable", Level::job, "a variable of Slurm that there is not is an empty text",
+    {"misspelt-variable", Level::job, "a variable of a mistyped name is an empty text",
      "#!/bin/bash\n#SBATCH --array=1-4\n./a $SLURM_ARRAY_TASKID\n",
      "#!/bin/bash\n#SBATCH --array=1-4\n./a $SLURM_ARRAY_TASK_ID\n",
      "sbatch(1), output environment variables", find_misspelt_variable},

@@ -48,10 +48,17 @@ void find_not_a_directive(const Script& script, Report& report) {
         text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 1), text.size());
     const std::string_view word = text.substr(1, end - 1);
     if (word == "SBATCH" || word.size() < 5 || word.size() > 7 || text.substr(end).find(" -") != 0) continue;
+    // "#xSBATCH" was switched off, and YBATCH is another site's word.
+    if (word.substr(1) == "SBATCH" || word == "YBATCH") continue;
     constexpr std::array<std::string_view, 1> kWord = {"sbatch"};
     if (closest(word, kWord).empty()) continue;
-    report.replace({comment.span.begin + 1, comment.span.begin + end},
-                   report.say("#{} is a comment for sbatch, and its options are not read", word), "SBATCH");
+    ScriptFinding& finding = report.replace(
+        {comment.span.begin + 1, comment.span.begin + end},
+        report.say("#{} is a comment for sbatch, and its options are not read", word), "SBATCH");
+    const std::string_view option = trim(text.substr(end));
+    const bool is_for_people = option.starts_with("--job-name") || option.starts_with("-J") ||
+                               option.starts_with("--mail") || option.starts_with("--comment");
+    if (is_for_people) finding.level = Level::advice;
   }
   for (const Call& call : script.calls) {
     const bool has_option = !call.words.empty() && call.words[0].starts_with('-');

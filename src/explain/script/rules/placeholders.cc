@@ -59,11 +59,12 @@ std::optional<std::string> yours(std::string_view text) {
 // "todo:ROOT", "CHANGEME": a value that says itself that it is none.
 std::optional<std::string> to_do(std::string_view text) {
   const std::string lower = to_lower(text);
-  const bool is_left = lower == "todo" || lower.starts_with("todo:") || lower.starts_with("todo_") ||
-                       lower.starts_with("changeme") || lower.starts_with("change_me") ||
-                       lower.starts_with("replace_") || lower.starts_with("fixme") ||
-                       lower.starts_with("fill_in") || lower.starts_with("insert_") || lower == "tbd" ||
-                       lower.starts_with("placeholder");
+  const bool is_left = lower.ends_with("tofill") || lower.ends_with("to_fill") ||
+                       lower.ends_with("fill_me") || lower == "todo" || lower.starts_with("todo:") ||
+                       lower.starts_with("todo_") || lower.starts_with("changeme") ||
+                       lower.starts_with("change_me") || lower.starts_with("replace_") ||
+                       lower.starts_with("fixme") || lower.starts_with("fill_in") ||
+                       lower.starts_with("insert_") || lower == "tbd" || lower.starts_with("placeholder");
   return is_left ? std::optional(std::string(text)) : std::nullopt;
 }
 
@@ -181,6 +182,18 @@ bool is_letter_for_number(std::string_view option, std::string_view value) {
                         value.find_first_not_of("X:-GMBT0") == std::string_view::npos);
 }
 
+// "@HDF5_BINARY_DIR@" of a form that a program fills in.
+std::optional<std::string> between_ats(std::string_view text) {
+  const std::size_t open = text.find('@');
+  const std::size_t close = open == std::string_view::npos ? open : text.find('@', open + 1);
+  if (close == std::string_view::npos || close < open + 4) return std::nullopt;
+  const std::string_view name = text.substr(open + 1, close - open - 1);
+  const bool is_name = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
+  });
+  return is_name ? std::optional(std::string(text.substr(open, close - open + 1))) : std::nullopt;
+}
+
 std::optional<std::string> left_in_directive(const Directive& directive) {
   const slurm::OwnOption& option = directive.option;
   const bool may_have_brackets =
@@ -263,6 +276,7 @@ void find_in_commands(const Script& script, Report& report) {
       if (!found) found = yours(text);
       if (!found) found = path_to(text);
       if (!found) found = named_for_its_kind(text);
+      if (!found) found = between_ats(text);
       if (!found || is_option || !lines.insert(script.line_of(word->span.begin).begin).second) continue;
       ScriptFinding& finding =
           report.add(word->span, report.say("'{}' is left to be filled in", printable(*found)));

@@ -216,8 +216,8 @@ bool is_odd_outside_quotes(const bash::Word& word, const Script& script) {
 void find_odd_letter(const Script& script, Report& report) {
   for (const Directive& directive : script.request.directives) {
     const bool is_name =
-        is_one_of(directive.option.name, {"--partition", "--account", "--qos", "--constraint", "--gres",
-                                          "--nodelist", "--chdir", "--output", "--error"});
+        is_one_of(directive.option.name,
+                  {"--partition", "--account", "--qos", "--constraint", "--gres", "--nodelist", "--chdir"});
     const std::string_view typed = script.at(directive.value);
     if (is_name && has_odd_letter(typed))
       report.replace(directive.value,
@@ -228,7 +228,7 @@ void find_odd_letter(const Script& script, Report& report) {
   const auto tell = [&](const bash::Word& word) {
     if (!is_odd_outside_quotes(word, script)) return;
     const bash::Span whole = script.line_of(word.span.begin);
-    if (whole.begin == line) return;
+    if (whole.begin == line || without_odd_letters(trim(script.at(whole))).empty()) return;
     line = whole.begin;
     report.replace({word.span.begin, whole.end},
                    report.say("a quote or a blank of a word processor, which stands for itself"),

@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "explain/bash/parser.h"
 #include "explain/script/rule.h"
+#include "slurm/script/own_script.h"
 
 namespace stoker::explain {
 namespace {
@@ -122,7 +122,50 @@ bool may_make(const Call& call, std::string_view folder) {
   });
 }
 
-// "python train.py > logs/train.txt": the shell does not start what it cannot open a file for.
+// The target with what its variables hold, and without the folder that the job starts in.
+std::string resolved(const bash::Word& word, const Script& script) {
+  std::string out;
+  for (const bash::Piece& piece : word.pieces) {
+    const auto known = script.variables.find(piece.text);
+    const bool is_known =
+        piece.kind == bash::PieceKind::variable && piece.operation.empty() && known != script.variables.end();
+    out += piece.kind == bash::PieceKind::literal ? piece.text
+           : is_known                             ? known->second
+                                                  : std::string(script.at(piece.span));
+  }
+  for (std::string_view here : {"$(pwd)/", "`pwd`/", "$PWD/", "${PWD}/", "$SLURM_SUBMIT_DIR/", "./"}) {
+    if (out.starts_with(here)) out.erase(0, here.size());
+  }
+  return out;
+}
+
+// The folder that a redirection needs and that nobody makes; "" when there is none.
+std::string missing_folder(const bash::Redirection& redirection, const Call& call, const Script& script,
+                           const Report& report) {
+  if (!is_one_of(redirection.operation, {">", ">>", "&>", "&>>", ">|", ">&"})) return "";
+  const std::string target = resolved(redirection.target, script);
+  const std::size_t slash = target.rfind('/');
+  if (slash == std::string::npos || slash == 0 || target.starts_with("..") || target.starts_with('~') ||
+      target.starts_with('/'))
+    return "";
+  const std::string folder = target.substr(0, slash);
+  if (folder.find_first_of("$`<>{}*:") != std::string::npos ||
+      folder_exists(report.place().directory / folder))
+    return "";
+  // Told of the job's log, already.
+  for (const Directive& directive : script.request.directives) {
+    const bool is_log = directive.option.name == "--output" || directive.option.name == "--error";
+    std::string log = is_log ? slurm::folder_of_pattern(directive.option.value) : "";
+    if (log.starts_with("./")) log.erase(0, 2);
+    if (log == folder) return "";
+  }
+  const bool is_made = std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& other) {
+    return other.span.begin < call.span.begin && may_make(other, folder);
+  });
+  return is_made ? "" : folder;
+}
+
+// "python train.py > results/train.txt": the shell does not start what it cannot open a file for.
 void find_redirect_folder(const Script& script, Report& report) {
   if (script.request.directives.empty() || script.request.find("--chdir") != nullptr) return;
   for (const Call& call : script.calls) {
@@ -130,18 +173,8 @@ void find_redirect_folder(const Script& script, Report& report) {
     if (!is_first || !call.directory.empty() || !call.context.function.empty() || call.context.is_remote)
       continue;
     for (const bash::Redirection& redirection : call.command->redirections) {
-      const bool writes = is_one_of(redirection.operation, {">", ">>", "&>", "&>>", ">|"});
-      const auto target = bash::literal(redirection.target);
-      const std::size_t slash = target ? target->rfind('/') : std::string::npos;
-      if (!writes || slash == std::string::npos || slash == 0 || target->starts_with('/') ||
-          target->starts_with('~') || target->starts_with(".."))
-        continue;
-      const std::string folder = target->substr(0, slash);
-      if (folder == "." || folder_exists(report.place().directory / folder)) continue;
-      const bool is_made = std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& other) {
-        return other.span.begin < call.span.begin && may_make(other, folder);
-      });
-      if (is_made) continue;
+      const std::string folder = missing_folder(redirection, call, script, report);
+      if (folder.empty()) continue;
       report.insert_line(
           redirection.span,
           report.say("folder {} does not exist: the shell cannot write there, and does not start {}",

@@ -85,6 +85,9 @@ void find_time_format(const Script& script, Report& report) {
   const Directive* time = script.request.find("--time");
   if (time == nullptr || time->option.value.empty()) return;
   const std::string lower = to_lower(time->option.value);
+  // "2-" is two days.
+  if (lower.size() > 1 && lower.find_first_not_of("0123456789") == lower.size() - 1 && lower.back() == '-')
+    return;
   if (lower == "unlimited" || lower == "infinite" || slurm::parse_slurm_limit(lower) ||
       lower.find_first_of("<$=[{x?@_%") != std::string::npos || lower == "n" ||
       lower.find("..") != std::string::npos)
