@@ -43,7 +43,10 @@ Request read_request(std::string_view text, const std::vector<bash::Comment>& co
     counted = begin;
     const bool starts_line = begin > 0 && text[begin - 1] == '\n';
     const std::string_view words = text.substr(begin, comment.span.end - begin);
-    if (!starts_line) continue;
+    // An indented one is none anywhere; behind the first command somebody may have meant it all the same.
+    const std::size_t line_begin = begin == 0 ? 0 : text.rfind('\n', begin - 1) + 1;
+    const bool is_alone = trim(text.substr(line_begin, begin - line_begin)).empty();
+    if (!starts_line && (begin < first_command || !is_alone)) continue;
     for (slurm::OwnOption& option : slurm::read_option_line(words, line)) {
       Directive directive;
       directive.span = {begin + option.begin, begin + option.end};

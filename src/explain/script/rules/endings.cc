@@ -55,7 +55,25 @@ bool is_kept_work(const Script& script, const Call& call, std::string_view last)
          std::find(kLooks.begin(), kLooks.end(), call.program) == kLooks.end();
 }
 
+// "python train.py | exit 1", where || was meant: what the program says is lost, and the pipe's reader is
+// gone.
+void find_pipe_into_exit(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const bool is_exit = call.program == "exit" && call.place > 0 && call.pipeline != nullptr &&
+                         call.place + 1 == call.pipeline->commands.size() && !call.context.is_substituted &&
+                         call.program_word == &call.pipeline->commands.back().words[0];
+    if (!is_exit) continue;
+    const std::size_t bar = script.text.rfind('|', call.span.begin);
+    report.replace(
+        {bar, bar + 1},
+        report.say("a pipe into exit: what the program before it says is lost, and it fails where it says "
+                   "more; for \"or\" the shell has ||"),
+        "||");
+  }
+}
+
 void find_hidden_failure(const Script& script, Report& report) {
+  find_pipe_into_exit(script, report);
   const bool has_pipefail = is_set(script, "pipefail", '\0') || script.mentions("PIPESTATUS");
   if (has_pipefail || script.request.directives.empty()) return;
   const bool stops = is_set(script, "errexit", 'e');

@@ -72,8 +72,8 @@ std::optional<std::string> to_do(std::string_view text) {
 std::optional<std::string> named_for_its_kind(std::string_view path) {
   if (!path.starts_with('/')) return std::nullopt;
   for (std::string_view part : split(path.substr(1), '/')) {
-    if (is_one_of(part,
-                  {"NETID", "USERNAME", "USER_NAME", "DIRECTORY", "PROJECT_NAME", "GROUP_NAME", "MYDIR"}))
+    if (is_one_of(part, {"NETID", "USERNAME", "USER_NAME", "DIRECTORY", "PROJECT_NAME", "GROUP_NAME", "MYDIR",
+                         "username", "user_name", "yourusername"}))
       return std::string(part);
   }
   return std::nullopt;
@@ -156,7 +156,8 @@ bool is_name_of_option(std::string_view option, std::string_view value) {
            !is_one_of(value, {"project", "allocation"});
   }
   if (option == "--partition")
-    return is_one_of(lower, {"partition", "partitionname", "queuename"}) && value != "gpupartition";
+    return is_one_of(lower, {"partition", "partitionname", "queuename", "clustername"}) &&
+           value != "gpupartition";
   if (option == "--qos") return is_one_of(lower, {"qos", "qosname"});
   return option == "--reservation" && is_one_of(lower, {"reservation", "reservationname"});
 }
@@ -194,8 +195,16 @@ std::optional<std::string> between_ats(std::string_view text) {
   return is_name ? std::optional(std::string(text.substr(open, close - open + 1))) : std::nullopt;
 }
 
+// "--account=pXXXX", "--partition=X": letters that stand for others.
+bool is_crossed_name(std::string_view option, std::string_view value) {
+  if (!is_one_of(option, {"--account", "--partition", "--qos", "--reservation", "--constraint"}))
+    return false;
+  return value == "X" || value == "XX" || value == "x" || value.find("XXX") != std::string_view::npos;
+}
+
 std::optional<std::string> left_in_directive(const Directive& directive) {
   const slurm::OwnOption& option = directive.option;
+  if (is_crossed_name(option.name, option.value)) return option.value;
   const bool may_have_brackets =
       is_one_of(option.name, {"--nodelist", "--exclude", "--constraint", "--array", "--prefer"});
   if (!may_have_brackets) {

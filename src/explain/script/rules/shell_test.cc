@@ -82,7 +82,8 @@ TEST(ScriptLines, forms_that_nobody_filled_in) {
   for (const char* line :
        {"--account=ACCOUNT", "--account=my_project", "--account=def-user", "--partition=partition_name",
         "--qos=[qos]", "--account=__ACCOUNT__", "--partition=yourpartition", "--account={{ account }}",
-        "--time=XX:XX:XX", "--nodes=N", "--mem=???", "..."})
+        "--time=XX:XX:XX", "--nodes=N", "--mem=???", "--account=pXXXX", "--qos=X", "--partition=cluster-name",
+        "..."})
     EXPECT_EQ(of_line("placeholder", line), Found{"2:job"}) << line;
   for (const char* line :
        {"--account=physics", "--partition=gpu", "--account=def-smith", "--nodelist=node[a-c]",
@@ -144,6 +145,38 @@ TEST(ScriptNames, programs_and_variables_that_nobody_has) {
   EXPECT_THAT(found("quoted-tilde", "#!/bin/bash\nD=~/a\ncd $D\npython a.py \"~/b\"\n"), IsEmpty());
 }
 
+TEST(ScriptNames, a_variable_of_the_script_that_is_mistyped) {
+  const std::string head = "#!/bin/bash\ngmxdir=/opt/gmx\n";
+  EXPECT_EQ(found("misspelt-variable", head + "$gmxdi/mdrun -v\n"), Found{"3:job"});
+  EXPECT_THAT(found("misspelt-variable", head + "$gmxdir/mdrun\nfor gmxdi in a; do ./a $gmxdi; done\n"),
+              IsEmpty());
+  EXPECT_THAT(found("misspelt-variable", head + "read gmxdi\n$gmxdi/mdrun\n"), IsEmpty());
+  EXPECT_THAT(found("misspelt-variable", "#!/bin/bash\nfile1=a\n./a $file2 ${fil:-b}\n"), IsEmpty());
+}
+
+TEST(ScriptLines, what_stands_behind_the_first_command_is_told_once) {
+  const std::string late = "#!/bin/bash\nA=1\n#SBATCH -n 1\n#SBATCH -t 2\n./a $A\n";
+  EXPECT_EQ(found("late-directive", late), Found{"3:job"});
+  EXPECT_EQ(mended(late), "#!/bin/bash\n#SBATCH -n 1\n#SBATCH -t 2\nA=1\n./a $A\n");
+  EXPECT_EQ(found("late-directive", "#!/bin/bash\nfor i in 1 2; do\n  #SBATCH -c 2\n  ./a $i\ndone\n"),
+            Found{"3:job"});
+}
+
+TEST(ScriptLines, what_others_wrote_on_purpose_is_left_alone) {
+  EXPECT_THAT(found("not-a-directive", "#!/bin/bash\n#xSBATCH -n 1\n#YBATCH -r 2\n#SBATCH -t 2\n"),
+              IsEmpty());
+  EXPECT_EQ(found("not-a-directive", "#!/bin/bash\n#BATCH --job-name=a\n#SBATCH -t 2\n"), Found{"2:advice"});
+  EXPECT_THAT(of_line("stray-word", "--mem=4G \\"), IsEmpty());
+  EXPECT_THAT(of_line("time-format", "--time=2-"), IsEmpty());
+  EXPECT_THAT(of_line("misspelt-option", "--image=docker:a"), IsEmpty());
+}
+
+TEST(ScriptSteps, a_pipe_into_exit_was_meant_for_or) {
+  const std::string script = "#!/bin/bash\n#SBATCH -n 1\n./a | exit 1\n";
+  EXPECT_EQ(found("hidden-failure", script), Found{"3:job"});
+  EXPECT_EQ(mended(script), "#!/bin/bash\n#SBATCH -n 1\n./a || exit 1\n");
+}
+
 TEST(ScriptSteps, more_than_the_job_has) {
   const std::string head = "#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2 --gpus-per-node=2\n";
   for (const char* line : {"srun -N 2 ./a", "srun -n8 ./a", "torchrun --nproc_per_node=4 a.py",
@@ -157,8 +190,11 @@ TEST(ScriptSteps, more_than_the_job_has) {
 TEST(ScriptSteps, output_for_a_folder_that_is_not_there) {
   const std::string head = "#!/bin/bash\n#SBATCH -n 1\n";
   EXPECT_EQ(found("redirect-folder", head + "./a > out/a.txt\n"), Found{"3:job"});
+  EXPECT_EQ(found("redirect-folder", head + "D=$(pwd)\nF=logs/a.txt\n./a &> $D/$F\n"), Found{"5:job"});
+  // Of one folder once.
+  EXPECT_THAT(found("redirect-folder", "#!/bin/bash\n#SBATCH -o out/%j.txt\n./a > out/a.txt\n"), IsEmpty());
   for (const char* line : {"mkdir -p out\n./a > out/a.txt", "cd /data\n./a > out/a.txt", "./a > a.txt",
-                           "git clone b\n./a > b/a.txt", "./a > $OUT/a.txt"})
+                           "git clone b\n./a > b/a.txt", "./a > $OUT/a.txt", "D=/data\n./a > $D/a.txt"})
     EXPECT_THAT(found("redirect-folder", format("{}{}\n", head, line)), IsEmpty()) << line;
 }
 
