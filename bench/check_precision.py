@@ -38,7 +38,12 @@ RECALL = 0.90
 # (23.02); of two commands that are cut off, the line of the other one counts; what srun does not find has a rule's name now.
 # Of fresh-2, 12 of the 16 that were missed are the empty values of two drafts of one repository.
 # Of fresh-3, 9 of the 12 that were said wrongly are further lines of one header behind a command, of which the first one is labelled.
-FIRST_SEEN = {"fresh": (100, 37, 22, 2), "fresh-2": (83, 36, 20, 1), "fresh-3": (127, 44, 39, 12), "fresh-4": (110, 41, 32, 1)}
+FIRST_SEEN = {
+    "fresh": (100, 37, 22, 2),
+    "fresh-2": (83, 36, 20, 1),
+    "fresh-3": (127, 44, 39, 12),
+    "fresh-4": (110, 41, 32, 1),
+}
 
 
 def fetch(entry: dict, cache: Path) -> bytes | None:
