@@ -195,11 +195,11 @@ std::optional<std::string> between_ats(std::string_view text) {
   return is_name ? std::optional(std::string(text.substr(open, close - open + 1))) : std::nullopt;
 }
 
-// "--account=pXXXX", "--partition=X": letters that stand for others.
+// "--partition=X", or crosses in a row: letters that stand for others.
 bool is_crossed_name(std::string_view option, std::string_view value) {
   if (!is_one_of(option, {"--account", "--partition", "--qos", "--reservation", "--constraint"}))
     return false;
-// "--partition=X": letters that stand for others.
+  return value == "X" || value == "XX" || value == "x" || value.find("XXX") != std::string_view::npos;
 }
 
 std::optional<std::string> left_in_directive(const Directive& directive) {
