@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 from array_seeds import array_seeds
+from parquet_seeds import parquet_seeds
 from PIL import Image
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -142,6 +143,7 @@ def seeds() -> dict[str, list[bytes]]:
     ]
     command = REPOSITORY / "build/release/bin/stoker"
     found |= array_seeds()
+    found["parquet_fuzz"] = parquet_seeds()
     return found | (from_a_dataset(command) if command.exists() else {})
 
 

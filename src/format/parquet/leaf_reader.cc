@@ -75,6 +75,7 @@ class LeafReader {
   Result<ParquetValues> run(Bytes bytes, std::uint64_t rows) {
     if (leaf_.is.lists > 0 && chunk_.values < 0) return damaged();
     entries_left_ = leaf_.is.lists > 0 ? static_cast<std::uint64_t>(chunk_.values) : rows;
+    reserve(bytes.size());
     while (!bytes.empty() && entries_left_ > 0) {
       OK_OR_RETURN(page, take_page(bytes, reading_.subject));
       RETURN_IF_ERROR(take(page));
@@ -87,6 +88,13 @@ class LeafReader {
 
  private:
   Status damaged() const { return corrupt("{}: a page is damaged", reading_.subject); }
+
+  // Room for all numbers at once, as far as so many stored bytes make it credible.
+  void reserve(std::uint64_t stored) {
+    constexpr std::uint64_t kCredible = 64;
+    const std::uint64_t width = byte_width(leaf_.is.type);
+    values_.numbers.reserve(std::min({entries_left_, *reading_.left / 8, stored * kCredible}) * width);
+  }
 
   Status take(const Page& page) {
     if (page.header.type != kDictionaryPage && !page.header.is_data()) return {};

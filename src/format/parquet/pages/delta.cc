@@ -1,7 +1,8 @@
 #include "format/parquet/pages/delta.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "format/parquet/pages/hybrid.h"
 
 namespace stoker::formats {
 
@@ -29,12 +30,10 @@ bool take_zigzag(Bytes& bytes, std::uint64_t& value) {
 
 // Numbers of up to 64 bits, the lowest first; behind the end are zeros.
 std::uint64_t wide_bits_at(Bytes bytes, std::uint64_t bit, unsigned width) {
-  std::uint64_t low = 0;
   const std::size_t at = bit / 8;
   const unsigned skipped = bit % 8;
-  std::memcpy(&low, bytes.data() + at, std::min<std::size_t>(sizeof low, bytes.size() - at));
-  low >>= skipped;
-  if (skipped + width > 64 && at + sizeof low < bytes.size())
+  std::uint64_t low = word_at(bytes, at) >> skipped;
+  if (skipped + width > 64 && bytes.size() - at > sizeof low)
     low |= static_cast<std::uint64_t>(bytes[at + sizeof low]) << (64 - skipped);
   return width == 64 ? low : low & ((std::uint64_t{1} << width) - 1);
 }

@@ -10,13 +10,20 @@
 
 namespace stoker::formats {
 
-/// `width` bits (at most 32) from bit `bit` of `bytes` on, the lowest first; zeros follow behind the end.
-/// REQUIRES: bit / 8 <= bytes.size().
+/// The 8 bytes at `at` as a number, the lowest first; zeros follow behind the end. REQUIRES: at <=
+/// bytes.size().
+inline std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint64_t word = 0;
+  if (bytes.size() - at >= sizeof word) [[likely]]  // of a size that the compiler knows
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+  else if (at < bytes.size())
+    std::memcpy(&word, bytes.data() + at, bytes.size() - at);
+  return word;
+}
+
+/// `width` bits (at most 32) from bit `bit` of `bytes` on, the lowest first. REQUIRES as word_at().
 inline std::uint64_t bits_at(std::span<const std::byte> bytes, std::uint64_t bit, unsigned width) {
-  std::uint64_t bits = 0;
-  const std::size_t byte = bit / 8;
-  std::memcpy(&bits, bytes.data() + byte, std::min<std::size_t>(sizeof bits, bytes.size() - byte));
-  return bits >> bit % 8 & ((std::uint64_t{1} << width) - 1);
+  return word_at(bytes, bit / 8) >> bit % 8 & ((std::uint64_t{1} << width) - 1);
 }
 
 /// Runs of one number and groups of packed ones, as levels, dictionary positions and truth values are stored.
