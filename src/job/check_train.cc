@@ -160,6 +160,9 @@ void check_model(const Effective& effective, const TrainOptions& train, Mistakes
                  format("train.gpt.width: {} does not divide by train.gpt.heads ({})", train.gpt.width,
                         train.gpt.heads));
   }
+  if (train.mlp.component && !train.mlp.columns.empty())
+    mistakes.add(effective.origin("train.mlp.component"),
+                 "train.mlp.component: is for arrays, and train.mlp.columns are numbers of JSON");
   const auto is_whole = [](double width) { return width == std::floor(width); };
   if (!std::all_of(train.mlp.hidden.begin(), train.mlp.hidden.end(), is_whole))
     mistakes.add(effective.origin("train.mlp.hidden"), "train.mlp.hidden: wants whole numbers");

@@ -96,6 +96,7 @@ void visit_train(Visitor& visit, Options& train) {
   visit_gpt(visit, train.gpt);
   visit("train.mlp.hidden", train.mlp.hidden);
   visit("train.mlp.columns", train.mlp.columns);
+  visit("train.mlp.component", train.mlp.component);
   visit("train.backend", train.backend);
   visit("train.sync_batch_norm", train.sync_batch_norm);
   visit("train.compress_gradients", train.compress_gradients);

@@ -113,8 +113,9 @@ struct GptOptions {
 
 /// `train.mlp`: the perceptron's shape and its data.
 struct MlpOptions {
-  std::vector<double> hidden;        ///< whole numbers
-  std::vector<std::string> columns;  ///< fields of each sample's JSON; empty: its .npy array
+  std::vector<double> hidden;            ///< whole numbers
+  std::vector<std::string> columns;      ///< fields of each sample's JSON; empty: its .npy array
+  std::optional<std::string> component;  ///< which of a sample's arrays: "features.npy"
 
   friend bool operator==(const MlpOptions&, const MlpOptions&) = default;
 };

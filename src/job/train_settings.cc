@@ -217,6 +217,9 @@ constexpr std::array kComputing = {
             .type = Type::texts,
             .unset = "the sample's .npy array",
             .what = "Numbers of each sample's JSON that mlp sees, by their names."},
+    Setting{.key = "train.mlp.component",
+            .unset = "the only one",
+            .what = "Which of the samples' arrays mlp sees, by its file's extension, as in features.npy."},
 
     Setting{.key = "train.backend",
             .type = Type::choice,

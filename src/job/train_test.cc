@@ -60,6 +60,18 @@ TEST(TrainOptions, all_of_them_load_back_from_the_effective_file) {
   EXPECT_EQ(*again, *job) << to_yaml(*job);
 }
 
+TEST(TrainOptions, the_array_of_a_table_loads_back) {
+  Sandbox box;
+  EXPECT_EQ(box.load_train("{model: mlp}")->train->mlp.component, std::nullopt);
+  const auto job = box.load_train("{model: mlp, mlp: {component: features.npy}}");
+  ASSERT_TRUE(job.ok()) << job.status().to_string();
+  EXPECT_EQ(job->train->mlp.component, "features.npy");
+  ASSERT_TRUE(write_file(box.folder / "again.yaml", to_yaml(*job)).ok());
+  const auto again = load(box.folder / "again.yaml");
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_EQ(*again, *job) << to_yaml(*job);
+}
+
 TEST(TrainOptions, an_order_by_windows_loads_back_with_its_window) {
   Sandbox box;
   EXPECT_EQ(box.load_train("{model: resnet18}")->train->window, std::nullopt);
@@ -131,6 +143,8 @@ TEST(TrainOptions, what_makes_no_sense_is_refused) {
   EXPECT_EQ(mistake_of("{model: gpt, classes: 9, gpt: {width: 64, heads: 5}}"),
             "train.gpt.width: 64 does not divide by train.gpt.heads (5)");
   EXPECT_EQ(mistake_of("{model: mlp, mlp: {hidden: [12.5]}}"), "train.mlp.hidden: wants whole numbers");
+  EXPECT_EQ(mistake_of("{model: mlp, mlp: {columns: [age], component: x.npy}}"),
+            "train.mlp.component: is for arrays, and train.mlp.columns are numbers of JSON");
   EXPECT_EQ(mistake_of("{model: resnet18, window: 32}"),
             "train.window: is for by_shard and by_chunk (train.shuffle: every_epoch)");
   EXPECT_EQ(mistake_of("{model: resnet18, schedule: {kind: step, drop_at: [60, 30]}}"),

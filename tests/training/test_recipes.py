@@ -201,6 +201,22 @@ def test_a_perceptron_learns_from_a_parquet_table(stoker):
     assert sum(row["top1"] for row in steps[-10:]) / 10 > 0.9
 
 
+def test_which_array_of_a_table_a_perceptron_sees_has_to_be_said(stoker):
+    (stoker.folder / "tables").mkdir()
+    columns = {"age": range(40), "curve": [[0.5, i / 40] for i in range(40)], "label": [i // 20 for i in range(40)]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), stoker.folder / "tables/train.parquet")
+    stoker("data", "convert", "tables", "table", "--format", "tar", code=0)
+    job = write_job(stoker.folder, stoker.folder / "table", "{model: mlp, epochs: 1, batch: 20, mlp: {hidden: [4]}}")
+    assert outcome(stoker, job) == (
+        2,
+        "train.mlp.component: samples have 2 arrays: age.npy, curve.npy\n"
+        "  try: train: {mlp: {component: age.npy}}, or one array of all: stoker data convert --tensor\n",
+    )
+    for component in ("age.npy", "curve.npy"):
+        assert outcome(stoker, job, f"train.mlp.component={component}") == (0, ""), component
+    assert "'agee.npy'; did you mean 'age.npy'?" in outcome(stoker, job, "train.mlp.component=agee.npy")[1]
+
+
 def npy(numbers: list[float]) -> bytes:
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(numbers)},), }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"

@@ -84,7 +84,7 @@ Result<BatchTensors> tensors_of(data::Batch& batch, const BatchForm& form) {
   const at::Tensor labels = at::from_blob(batch.labels().data(), {batch.count()}, at::kLong);
   if (form.input == Input::images) return BatchTensors{images_of(batch), labels};
   if (form.columns > 0) return BatchTensors{columns_of(batch, form.columns), labels};
-  return BatchTensors{tensor_of(batch.image()).to(at::kFloat).flatten(1), labels};
+  return BatchTensors{tensor_of(batch.image()).to(at::kFloat).reshape({batch.count(), -1}), labels};
 }
 
 at::Tensor rows_of(const at::Tensor& logits) { return logits.to(at::kFloat).flatten(0, -2).contiguous(); }

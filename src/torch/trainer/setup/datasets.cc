@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
 
 namespace stoker::torch {
 
@@ -82,6 +86,7 @@ void set_content(data::LoaderOptions& options, const job::TrainOptions& train) {
     options.tokens.stored = stored_type(train.gpt.stored);
   } else if (train.model == job::Model::mlp && train.mlp.columns.empty()) {
     options.content = data::Content::arrays;
+    options.component = train.mlp.component.value_or("");
   } else if (train.model == job::Model::mlp) {
     options.content = data::Content::bytes;
     options.component = "json";
@@ -155,9 +160,23 @@ Result<std::int64_t> class_count(const job::TrainOptions& train, const std::vect
   return static_cast<std::int64_t>(classes);
 }
 
+// Which array is meant has to be said where samples have several.
+Status check_arrays(const job::TrainOptions& train, const data::Dataset& dataset) {
+  std::vector<std::string> arrays;
+  for (const formats::ComponentInfo& component : dataset.source().samples().components()) {
+    if (component.name == "npy") return {};
+    if (component.name.ends_with(".npy")) arrays.push_back(component.name);
+  }
+  if (train.mlp.component || arrays.size() < 2) return {};
+  return invalid("train.mlp.component: samples have {} arrays: {}", arrays.size(), join(arrays, ", "))
+      .cure("train: {{mlp: {{component: {}}}}}, or one array of all: stoker data convert --tensor",
+            arrays[0]);
+}
+
 Result<std::int64_t> column_count(const job::TrainOptions& train, const data::Dataset& dataset) {
   if (train.model != job::Model::mlp) return 0;
   if (!train.mlp.columns.empty()) return static_cast<std::int64_t>(train.mlp.columns.size());
+  RETURN_IF_ERROR(check_arrays(train, dataset));
   data::LoaderOptions options;
   options.shuffle = data::Shuffle::none;
   set_content(options, train);
