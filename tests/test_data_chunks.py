@@ -162,8 +162,8 @@ def test_a_table_without_files_says_what_is_read(stoker, tmp_path):
     pyarrow.parquet.write_table(pyarrow.table({"age": [1, 2], "weight": [0.5, 0.25]}), tmp_path / "hub/train.parquet")
     done = stoker("data", "index", "hub", code=2)
     assert done.err == (
-        "hub/train.parquet: row 0: has no file: no column of bytes or text has anything\n"
-        "  try: stoker data convert SOURCE OUT --columns NAME,..., which makes arrays of numbers and lists\n"
+        "hub/train.parquet: holds numbers and no files: nothing in it is an array as it lies\n"
+        "  try: stoker data convert hub OUT --format tar\n"
     )
 
 

@@ -261,6 +261,43 @@ def test_it_is_the_same_for_any_number_of_threads(stoker, tmp_path):
     assert packing.tree(tmp_path / "one") == packing.tree(tmp_path / "four")
 
 
+@pytest.mark.parametrize("options", [{"compression": "none", "use_dictionary": False}, {"compression": "zstd"}])
+def test_rows_are_chosen_where_they_lie_too(stoker, python, tmp_path, options):
+    (tmp_path / "hub").mkdir()
+    images = [packing.jpeg(i) for i in range(30)]
+    for name, first in (("train-00000", 0), ("train-00001", 10), ("val-00000", 20)):
+        rows = range(first, first + 10)
+        table = pyarrow.table({"jpg": images[first : first + 10], "label": rows, "score": [row / 8 for row in rows]})
+        pyarrow.parquet.write_table(table, tmp_path / f"hub/{name}.parquet", row_group_size=4, **options)
+    done = stoker("data", "index", "hub", "--where", "label >= 3 and score < 1.75", code=0)
+    assert done.out.startswith("hub: 11 samples, 2 shards, ")
+    stoker("data", "verify", "hub", "--full", code=0)
+    code = """
+import sys, stoker
+for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=None, tensors="numpy"):
+    print(bytes(batch["data"]).hex(), batch["label"].tolist())
+"""
+    assert python(code, "hub") == f"{b''.join(images[3:14]).hex()} {list(range(3, 14))}\n"
+    before = (tmp_path / "hub/index.bin").read_bytes()
+    (tmp_path / "hub/index.bin").unlink()
+    assert "it held what is in no shard, or other rows (--where)" in stoker("data", "index", "hub", code=2).err
+    stoker("data", "index", "hub", "--where", "label >= 3 and score < 1.75", code=0)
+    assert (tmp_path / "hub/index.bin").read_bytes() == before
+
+
+def test_rows_that_cannot_be_chosen_where_they_lie_are_told(stoker, table, tmp_path):
+    assert stoker("data", "index", "hub", "--where", "sepal = 'x'", code=2).err.startswith(
+        "hub/train.parquet: --where: character 9, ''x'': sepal holds int16"
+    )
+    assert stoker("data", "index", "hub", "--where", "sepal >", code=2).err.startswith("data index: --where: ends ")
+    none = "hub: no row of its tables is so (--where)\n"
+    assert stoker("data", "index", "hub", "--where", "sepal > 1000", code=2).err == none
+    packing.make_animals(tmp_path / "animals")
+    stoker("data", "pack", "animals", "tarred", code=0)
+    (tmp_path / "tarred/manifest.json").unlink()
+    assert "tarred/all-000000.tar: holds no Parquet: " in stoker("data", "index", "tarred", "--where", "a = 1").err
+
+
 def test_a_table_that_was_indexed_where_it_lies_is_chosen_from_too(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     table = pyarrow.table({"jpg": [packing.jpeg(i) for i in range(6)], "label": range(6)})

@@ -14,6 +14,8 @@
 #include "base/thread.h"
 #include "data/look/arrays/hdf5_view.h"
 #include "data/look/shard_scan.h"
+#include "data/look/tables/class_names.h"
+#include "data/look/tables/row_choice.h"
 #include "data/pack/source.h"
 #include "format/chunked/chunk_reader.h"
 #include "format/side_index.h"
@@ -59,6 +61,7 @@ class ShardReading {
                                  : scan_for_index(path_);
     if (!scan.ok()) return scan.status();
     work_.scan = std::move(*scan);
+    if (!how_.options.where.empty()) RETURN_IF_ERROR(choose_samples());
     for (const ShardSample& sample : work_.scan.samples) {
       for (const ShardMember& member : sample.members) members_.push_back({&member, members_.size()});
     }
@@ -85,6 +88,25 @@ class ShardReading {
   }
 
  private:
+  // Keeps the rows that the condition chooses: each is a sample.
+  Status choose_samples() {
+    const std::string subject = printable(path_.string());
+    if (!is_parquet(work_.file)) return no_table(subject);
+    OK_OR_RETURN(file, File::open_read(path_));
+    OK_OR_RETURN(size, file.size());
+    const auto read = [&file = file](std::uint64_t at, std::span<std::byte> out) {
+      return file.read_at(at, out);
+    };
+    OK_OR_RETURN(table, formats::ParquetFile::open(read, size, subject));
+    OK_OR_RETURN(rows, chosen_rows(table, how_.options.where, subject, NoProgress()));
+    std::vector<ShardSample> chosen;
+    for (const std::uint64_t row : rows) {
+      if (row < work_.scan.samples.size()) chosen.push_back(std::move(work_.scan.samples[row]));
+    }
+    work_.scan.samples = std::move(chosen);
+    return {};
+  }
+
   // Members in an order in which each chunk is unpacked once.
   template <typename GoOn>
   Status read_chunks(const formats::ShardFile& file, const GoOn& go_on) {
@@ -240,7 +262,9 @@ Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, const
   const std::string index = formats::encode_index(sections);
   if (sha256(index) != manifest.index_hash) {
     return invalid("{}: the index cannot be made from the shards: {}", printable(folder.string()),
-                   manifest.schema.has_labels
+                   manifest.schema.container == to_text(ContainerKind::parquet)
+                       ? "it held what is in no shard, or other rows (--where)"
+                   : manifest.schema.has_labels
                        ? "it held labels that are in no shard (packed with --labels index)"
                        : "it held what is in no shard, or other windows (--window)")
         .cure("a copy of {}/index.bin, or pack again", printable(folder.string()));
@@ -311,6 +335,8 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
   RETURN_IF_ERROR(read_all(folder, shards, {options}, progress));
   leave_out_parts(shards);
   std::erase_if(shards, [](const Work& shard) { return shard.scan.samples.empty(); });
+  if (shards.empty() && !options.where.empty())
+    return invalid("{}: no row of its tables is so (--where)", printable(folder.string()));
   if (shards.empty()) return invalid("{}: no samples in its shards", printable(folder.string()));
   bool has_labels = true;
   std::set<std::string> components;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "base/file.h"
 #include "base/progress.h"
@@ -16,6 +17,7 @@ namespace stoker::data {
 struct IndexOptions {
   int threads = 1;
   std::optional<WindowOptions> windows = {};  ///< samples are windows over the shards' arrays
+  std::string where = {};                     ///< of Parquet: a condition for the rows that are samples
 };
 
 struct IndexBuild {

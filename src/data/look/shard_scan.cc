@@ -270,6 +270,10 @@ Result<ShardScan> scan_for_index(const Path& path) {
   OK_OR_RETURN(file, File::open_read(path));
   OK_OR_RETURN(size, file.size());
   OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(file), size, subject));
+  if (has_numbers_only(table)) {
+    return invalid("{}: holds numbers and no files: nothing in it is an array as it lies", subject)
+        .cure("stoker data convert {} OUT --format tar", shell_quote(path.parent_path().string()));
+  }
   OK_OR_RETURN(shard, formats::ShardFile::open(path));
   return scan_packed_parquet(table, shard, subject, printable(name));
 }

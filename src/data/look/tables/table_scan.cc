@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "base/text.h"
-#include "data/look/tables/condition.h"
 #include "data/look/tables/leaf_kind.h"
-#include "data/look/tables/row_filter.h"
+#include "data/look/tables/row_choice.h"
 #include "data/look/tables/row_sample.h"
 #include "data/look/tables/table_plan.h"
 
@@ -17,16 +16,7 @@ namespace stoker::data {
 namespace {
 
 using formats::ParquetFile;
-using formats::ParquetRange;
 using formats::ParquetValues;
-
-Result<std::optional<RowFilter>> filter_of(const TableSource& table, const TableOptions& options) {
-  if (options.where.empty()) return std::optional<RowFilter>();
-  OK_OR_RETURN(condition, parse_condition(options.where));
-  Result<RowFilter> filter = RowFilter::create(condition, table.file.leaves());
-  if (!filter.ok()) return filter.status().with_context(table.subject);
-  return std::optional(std::move(*filter));
-}
 
 class Unpacking {
  public:
@@ -61,49 +51,33 @@ class Unpacking {
  private:
   // `first` is its first row's number.
   Status take_group(std::size_t group, std::uint64_t rows, std::uint64_t first) {
-    std::vector<std::uint64_t> chosen;
+    GroupChoice choice{.is_read = true, .rows = {}, .compared = {}};
+    if (filter_) {
+      OK_OR_RETURN(found, choose_rows(table_.file, *filter_, group));
+      choice = std::move(found);
+    }
+    if (choice.is_read) ++facts_.groups_read;
+    if (filter_ && choice.rows.empty()) return {};
     std::vector<ParquetValues> values(table_.file.leaves().size());
     std::set<std::size_t> is_read;
-    if (filter_) {
-      if (!may_hold(group, rows)) return {};
-      ++facts_.groups_read;
-      std::vector<ParquetValues> compared;
-      for (const std::size_t leaf : filter_->leaves()) {
-        OK_OR_RETURN(found, table_.file.read_leaf(group, leaf));
-        compared.push_back(std::move(found));
-      }
-      for (std::uint64_t row = 0; row < rows; ++row) {
-        if (filter_->holds(compared, row)) chosen.push_back(row);
-      }
-      if (chosen.empty()) return {};
-      for (std::size_t i = 0; i < compared.size(); ++i) {
-        values[filter_->leaves()[i]] = std::move(compared[i]);
-        is_read.insert(filter_->leaves()[i]);
-      }
-    } else {
-      ++facts_.groups_read;
+    for (std::size_t i = 0; i < choice.compared.size(); ++i) {
+      values[filter_->leaves()[i]] = std::move(choice.compared[i]);
+      is_read.insert(filter_->leaves()[i]);
     }
     for (const std::size_t leaf : leaves_) {
       if (is_read.contains(leaf)) continue;
       OK_OR_RETURN(found, table_.file.read_leaf(group, leaf));
       values[leaf] = std::move(found);
     }
-    const std::uint64_t count = filter_ ? chosen.size() : rows;
+    const std::uint64_t count = filter_ ? choice.rows.size() : rows;
     facts_.chosen += count;
     for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t row = filter_ ? chosen[i] : i;
+      const std::uint64_t row = filter_ ? choice.rows[i] : i;
       OK_OR_RETURN(sample, rows_.sample(values, row, first + row));
       if (sample) scan_.samples.push_back(std::move(*sample));
       if (!sample) ++facts_.dropped;
     }
     return {};
-  }
-
-  bool may_hold(std::size_t group, std::uint64_t rows) const {
-    std::vector<ParquetRange> ranges;
-    for (const std::size_t leaf : filter_->leaves())
-      ranges.push_back(table_.file.range_of(group, leaf).value_or(ParquetRange()));
-    return filter_->may_hold(ranges, rows);
   }
 
   const TableSource& table_;
@@ -119,7 +93,7 @@ class Unpacking {
 
 Result<ShardScan> unpack_rows(const TableSource& table, const TableOptions& options, File& out,
                               Progress& progress) {
-  OK_OR_RETURN(filter, filter_of(table, options));
+  OK_OR_RETURN(filter, filter_of(table.file, options.where, table.subject));
   Result<TablePlan> plan = plan_table(table.file.leaves(), options);
   if (!plan.ok()) return plan.status().with_context(table.subject);
   return Unpacking(table, *plan, options, filter, out).run(progress);

@@ -1,0 +1,54 @@
+#include "data/look/tables/row_choice.h"
+
+#include <utility>
+
+#include "data/look/tables/condition.h"
+
+namespace stoker::data {
+
+using formats::ParquetFile;
+using formats::ParquetRange;
+
+Result<std::optional<RowFilter>> filter_of(const ParquetFile& file, const std::string& where,
+                                           const std::string& subject) {
+  if (where.empty()) return std::optional<RowFilter>();
+  OK_OR_RETURN(condition, parse_condition(where));
+  Result<RowFilter> filter = RowFilter::create(condition, file.leaves());
+  if (!filter.ok()) return filter.status().with_context(subject);
+  return std::optional(std::move(*filter));
+}
+
+Result<GroupChoice> choose_rows(const ParquetFile& file, const RowFilter& filter, std::size_t group) {
+  GroupChoice choice;
+  const std::uint64_t rows = file.rows(group);
+  std::vector<ParquetRange> ranges;
+  for (const std::size_t leaf : filter.leaves())
+    ranges.push_back(file.range_of(group, leaf).value_or(ParquetRange()));
+  if (!filter.may_hold(ranges, rows)) return choice;
+  choice.is_read = true;
+  for (const std::size_t leaf : filter.leaves()) {
+    OK_OR_RETURN(found, file.read_leaf(group, leaf));
+    choice.compared.push_back(std::move(found));
+  }
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    if (filter.holds(choice.compared, row)) choice.rows.push_back(row);
+  }
+  if (choice.rows.empty()) choice.compared.clear();
+  return choice;
+}
+
+Result<std::vector<std::uint64_t>> chosen_rows(const ParquetFile& file, const std::string& where,
+                                               const std::string& subject, const Progress& progress) {
+  OK_OR_RETURN(filter, filter_of(file, where, subject));
+  std::vector<std::uint64_t> chosen;
+  std::uint64_t first = 0;
+  for (std::size_t group = 0; filter && group < file.groups(); ++group) {
+    if (progress.stop_requested()) return cancelled("{}: interrupted while it was read", subject);
+    OK_OR_RETURN(choice, choose_rows(file, *filter, group));
+    for (const std::uint64_t row : choice.rows) chosen.push_back(first + row);
+    first += file.rows(group);
+  }
+  return chosen;
+}
+
+}  // namespace stoker::data

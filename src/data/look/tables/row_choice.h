@@ -1,0 +1,35 @@
+// The rows of a Parquet file that a condition chooses, one row group at a time. Used where tables are
+// unpacked or indexed. Thread-safe: no state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/status.h"
+#include "data/look/tables/row_filter.h"
+#include "data/look/tables/table_options.h"
+#include "format/parquet/parquet.h"
+
+namespace stoker::data {
+
+/// Of the condition `where`, if there is one. Errors begin with `subject`.
+Result<std::optional<RowFilter>> filter_of(const formats::ParquetFile& file, const std::string& where,
+                                           const std::string& subject);
+
+struct GroupChoice {
+  bool is_read = false;             ///< else no row of it can be chosen
+  std::vector<std::uint64_t> rows;  ///< ascending
+  std::vector<formats::ParquetValues>
+      compared;  ///< of each of the filter's leaves; empty unless rows are chosen
+};
+Result<GroupChoice> choose_rows(const formats::ParquetFile& file, const RowFilter& filter, std::size_t group);
+
+/// The numbers of all rows that are chosen, ascending. Cancelled when `progress` says stop.
+Result<std::vector<std::uint64_t>> chosen_rows(const formats::ParquetFile& file, const std::string& where,
+                                               const std::string& subject, const Progress& progress);
+
+}  // namespace stoker::data
