@@ -22,6 +22,7 @@ what is said to lose the job 95 % does, and of what does 90 % is said."""
 import argparse
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -43,6 +44,7 @@ FIRST_SEEN = {
     "fresh-2": (83, 36, 20, 1),
     "fresh-3": (127, 44, 39, 12),
     "fresh-4": (110, 41, 32, 1),
+    "fresh-5": (104, 33, 26, 1),
 }
 
 
@@ -70,6 +72,15 @@ def said(stoker: str, content: bytes) -> set[tuple[int, str]]:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         findings = json.loads(done.stdout).get("findings", [])
     return {(f["line"], f["rule"]) for f in findings if f["level"] == "job"}
+
+
+def share(part: int, whole: int) -> str:
+    """The share with Wilson's interval, in which 95 of 100 lie."""
+    z = 1.96
+    p = part / whole
+    middle = (p + z * z / (2 * whole)) / (1 + z * z / whole)
+    half = z / (1 + z * z / whole) * math.sqrt(p * (1 - p) / whole + z * z / (4 * whole * whole))
+    return f"{p:.3f} ({middle - half:.2f} to {middle + half:.2f})"
 
 
 def main() -> int:
@@ -106,7 +117,7 @@ def main() -> int:
     for group, (scripts, losing, right, wrong) in FIRST_SEEN.items():
         print(
             f"{group} as first seen: {scripts} scripts, {losing} lose the job, {right} said, {wrong} said wrongly: "
-            f"precision {right / (right + wrong):.3f}, recall {right / losing:.3f}"
+            f"precision {share(right, right + wrong)}, recall {share(right, losing)}"
         )
     if missing:
         print(f"{missing} scripts could not be fetched")

@@ -65,8 +65,10 @@ void find_log_folder(const Script& script, Report& report) {
     const Path path = base_folder(script, report) / folder;
     if (folder_exists(path)) continue;
     // Elsewhere than on its cluster nothing can be said about a path from the root, unless its parent is
-    // here.
-    const bool can_tell = Path(folder).is_relative() || folder_exists(path.parent_path());
+    // here; /home alone is everywhere.
+    const bool can_tell = Path(folder).is_relative() ||
+                          (path.lexically_normal().parent_path().relative_path().has_parent_path() &&
+                           folder_exists(path.parent_path()));
     if (!can_tell || !folder_exists(base_folder(script, report))) continue;
     told.insert(folder);
     ScriptFinding& finding = report.add(

@@ -37,9 +37,25 @@ bool is_function(const Script& script, std::string_view name) {
          script.text.find(format("alias {}", name)) != std::string::npos;
 }
 
+// "cut-d": a blank is missing before the option.
+bool is_glued(std::string_view typed) {
+  const std::size_t dash = typed.find('-');
+  return dash != std::string_view::npos && dash + 2 == typed.size() &&
+         is_one_of(typed.substr(0, dash), {"cut", "sort", "grep", "awk", "head", "tail", "sed", "wc", "tr",
+                                           "ls", "rm", "cp", "mkdir", "srun", "python", "mpirun", "tar"});
+}
+
 void find_misspelt_command(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
     const std::string_view typed = script.at(call.program_word->span);
+    if (is_glued(typed)) {
+      const std::size_t at = call.program_word->span.begin + typed.find('-');
+      report.replace({at, at},
+                     report.say("{}: no such program; a blank is missing before {}", printable(typed),
+                                typed.substr(typed.find('-'))),
+                     " ");
+      continue;
+    }
     // "python2" and "modules" are programs, too; what ends in a digit or an s may be.
     if (typed.size() < 4 || typed.find_first_of("/$.0123456789\"'`*") != std::string_view::npos ||
         typed.ends_with('s') || call.context.is_remote ||

@@ -79,13 +79,16 @@ std::optional<std::string> named_for_its_kind(std::string_view path) {
   return std::nullopt;
 }
 
-// "path_to_checkpoint.ckpt" as a file or folder; an option or a variable may be called so.
+// "path_to_checkpoint.ckpt", "/path-to-output/log": a file or folder; an option or a variable may be called
+// so.
 std::optional<std::string> path_to(std::string_view text) {
-  const std::size_t begin = text.rfind('/') == std::string_view::npos ? 0 : text.rfind('/') + 1;
-  const std::string name = to_lower(text.substr(begin));
-  const bool is_left = (name.starts_with("path_to_") || name.starts_with("path-to-")) &&
-                       !name.ends_with(".py") && !name.ends_with(".sh");
-  return is_left ? std::optional(std::string(text.substr(begin))) : std::nullopt;
+  for (std::string_view part : split(text, '/')) {
+    const std::string name = to_lower(part);
+    const bool is_left = (name.starts_with("path_to_") || name.starts_with("path-to-")) &&
+                         !name.ends_with(".py") && !name.ends_with(".sh");
+    if (is_left) return std::string(part);
+  }
+  return std::nullopt;
 }
 
 // "{account}": what a program that writes scripts would have filled in. "${NAME}" is another rule's.
@@ -183,6 +186,17 @@ bool is_letter_for_number(std::string_view option, std::string_view value) {
                         value.find_first_not_of("X:-GMBT0") == std::string_view::npos);
 }
 
+// '<TOKEN>' and !COMMAND as a whole word.
+std::optional<std::string> whole_name(std::string_view text) {
+  const bool is_angle = text.size() > 3 && text.starts_with('<') && text.ends_with('>');
+  const bool is_mark = text.size() > 3 && text.starts_with('!');
+  if (!is_angle && !is_mark) return std::nullopt;
+  const std::string_view name = text.substr(1, text.size() - (is_angle ? 2 : 1));
+  const bool is_name =
+      std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+  return is_name ? std::optional(std::string(text)) : std::nullopt;
+}
+
 // "@HDF5_BINARY_DIR@" of a form that a program fills in.
 std::optional<std::string> between_ats(std::string_view text) {
   const std::size_t open = text.find('@');
@@ -274,8 +288,10 @@ bool activates_environment(const Call& call) {
 void find_in_commands(const Script& script, Report& report) {
   std::set<std::size_t> lines;  // one finding for each
   for (const Call& call : script.calls) {
+    // Words behind srun are those of srun, unless another shell reads them.
+    const Call* launcher = script.launcher_of(call);
     if (call.program == "echo" || call.program == "printf" || call.program == "mktemp" ||
-        call.context.launcher)
+        (launcher != nullptr && launcher->command == call.command))
       continue;
     std::vector<const bash::Word*> words = {call.program_word};
     words.insert(words.end(), call.typed.begin(), call.typed.end());
@@ -287,6 +303,7 @@ void find_in_commands(const Script& script, Report& report) {
       if (!found) found = path_to(text);
       if (!found) found = named_for_its_kind(text);
       if (!found) found = between_ats(text);
+      if (!found) found = whole_name(text);
       if (!found || is_option || !lines.insert(script.line_of(word->span.begin).begin).second) continue;
       ScriptFinding& finding =
           report.add(word->span, report.say("'{}' is left to be filled in", printable(*found)));
@@ -319,6 +336,11 @@ void find_angles(const bash::List& list, const Script& script, Report& report) {
   }
 }
 
+// "#", "#.txt", "#/set" where a name was taken out; a colour is one.
+bool is_hash(std::string_view value) {
+  return value == "#" || value.starts_with("#.") || value.starts_with("#/");
+}
+
 // "your_key", "/data/YOUR_NAME/set": all of a name, not a part of one.
 bool is_yours(std::string_view value) {
   if (value.find(' ') != std::string_view::npos || value.find('$') != std::string_view::npos) return false;
@@ -340,7 +362,7 @@ void find_in_settings(const Script& script, Report& report) {
     const bool is_secret =
         setting.is_exported && (setting.name.ends_with("_KEY") || setting.name.ends_with("_TOKEN"));
     const bool is_left = value.starts_with("/path/to/") || value.starts_with("path/to/") || to_do(value) ||
-                         is_yours(value) || (crossed && *crossed == value);
+                         is_yours(value) || (crossed && *crossed == value) || is_hash(value);
     if (is_left && (is_used(script, setting.name) || is_secret) && !setting.context.is_condition &&
         setting.context.function.empty()) {
       report.add(setting.assignment->value.span,

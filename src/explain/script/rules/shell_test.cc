@@ -89,6 +89,11 @@ TEST(ScriptLines, forms_that_nobody_filled_in) {
        {"--account=physics", "--partition=gpu", "--account=def-smith", "--nodelist=node[a-c]",
         "--constraint=[rack1|rack2]", "--job-name=XX", "--account=project"})
     EXPECT_THAT(of_line("placeholder", line), IsEmpty()) << line;
+  EXPECT_EQ(found("placeholder", "#!/bin/bash\n#SBATCH -n 2\nsrun bash -c \"login '<TOKEN>'; ./a\"\n"),
+            Found{"3:job"});
+  EXPECT_EQ(found("placeholder", "#!/bin/bash\nlogin '<TOKEN>'\nsrun !CMD\nB=#/set\n./a $B\n"),
+            (Found{"2:job", "3:job", "4:job"}));
+  EXPECT_THAT(found("placeholder", "#!/bin/bash\nC='#ff0000'\n./a $C '<b>' !x\n"), IsEmpty());
   EXPECT_EQ(found("placeholder", "#!/bin/bash\nexport WANDB_API_KEY=your_key\n./a\n"), Found{"2:job"});
 }
 
@@ -132,6 +137,7 @@ TEST(ScriptNames, programs_and_variables_that_nobody_has) {
                     "#!/bin/bash\nsmpirun a\nmodules a\nipython a\ncondas() { :; }\ncond\n"
                     "cond() { :; }\n"),
               IsEmpty());
+  EXPECT_EQ(mended("#!/bin/bash\ncut-d . -f1 a\n"), "#!/bin/bash\ncut -d . -f1 a\n");
   EXPECT_EQ(found("misspelt-variable", "#!/bin/bash\nexport OMP_NUM_THREADS=$SLURM_CPU_PER_TASK\n"),
             Found{"2:time"});
   EXPECT_THAT(
