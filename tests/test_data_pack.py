@@ -225,6 +225,7 @@ def test_json_is_one_value_also_on_error(stoker, photos):
         "files_left_out": 0,
         "left_out": {},
         "not_carried": {},
+        "table": None,
         "shards_done_before": 0,
         "source_version": None,
         "compression": None,
