@@ -199,6 +199,7 @@ def test_a_perceptron_learns_from_a_parquet_table(stoker):
     _, steps = train(stoker, job)
     assert steps[0]["loss"] == pytest.approx(math.log(2), rel=0.5)
     assert sum(row["top1"] for row in steps[-10:]) / 10 > 0.9
+    stoker("run", job, "--set", "train.epochs=1", code=0)
 
 
 def test_which_array_of_a_table_a_perceptron_sees_has_to_be_said(stoker):
