@@ -33,6 +33,7 @@ struct MadePage {
   int values = 0;
   std::int64_t encoding = kPlainValues;
   std::int64_t level_encoding = kRleValues;
+  std::uint64_t zeros = 0;  // bytes that follow its own, without being kept
 };
 
 // A table of one column, made by hand.
@@ -54,7 +55,8 @@ struct Made {
       file += header(page) + page.bytes;
       values += page.values;
     }
-    const std::string footer = this->footer(begin, file.size() - begin, values);
+    const std::uint64_t zeros = pages.empty() ? 0 : pages.back().zeros;
+    const std::string footer = this->footer(begin, file.size() - begin + zeros, values);
     const auto length = static_cast<std::uint32_t>(footer.size());
     file += footer;
     file.append(reinterpret_cast<const char*>(&length), sizeof length);
@@ -66,8 +68,8 @@ struct Made {
     ThriftWriter out;
     out.begin();
     out.i32(1, kDataPage);
-    out.i32(2, static_cast<std::int64_t>(page.bytes.size()));
-    out.i32(3, static_cast<std::int64_t>(page.bytes.size()));
+    out.i32(2, static_cast<std::int64_t>(page.bytes.size() + page.zeros));
+    out.i32(3, static_cast<std::int64_t>(page.bytes.size() + page.zeros));
     out.begin(5);
     out.i32(1, page.values);
     out.i32(2, page.encoding);
@@ -89,7 +91,7 @@ struct Made {
     out.end();
   }
 
-  std::string footer(std::size_t begin, std::size_t bytes, int values) const {
+  std::string footer(std::size_t begin, std::uint64_t bytes, int values) const {
     ThriftWriter out;
     out.begin();
     out.list(2, Type::structure, schema.size() + 1);
@@ -256,6 +258,32 @@ TEST(ParquetLeaf, says_why_it_is_not_read) {
   made = kPlain;
   made.pages[0].values = 2;
   EXPECT_EQ(error(made), "x.parquet: column 'x': has 2 values, the row group 3 rows");
+}
+
+TEST(ParquetLeaf, a_large_page_is_not_unpacked_but_its_value_has_a_place) {
+  constexpr std::int32_t kBytes = 300 << 20;
+  Made made{.schema = {{"x", kRequired, 0, kParquetByteArray}}, .pages = {{numbers({kBytes}), 1}}, .rows = 1};
+  made.pages[0].zeros = kBytes;
+  const std::string text = made.text();
+  const std::uint64_t cut = text.find(made.pages[0].bytes) + sizeof kBytes;
+  const auto file = ParquetFile::open(
+      [&](std::uint64_t at, std::span<std::byte> out) -> Status {
+        std::ranges::fill(out, std::byte{});
+        const std::uint64_t end = at + out.size();
+        const std::uint64_t behind = cut + kBytes;
+        if (at < cut) std::memcpy(out.data(), text.data() + at, std::min(end, cut) - at);
+        const std::uint64_t from = std::max(at, behind);
+        if (end > behind) std::memcpy(out.data() + (from - at), text.data() + (from - kBytes), end - from);
+        return {};
+      },
+      text.size() + kBytes, "x.parquet");
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const auto places = file->places(0);
+  ASSERT_TRUE(places.ok()) << places.status().message();
+  EXPECT_EQ(places->front().offset, cut);
+  EXPECT_EQ(places->front().bytes, std::uint64_t{kBytes});
+  EXPECT_EQ(file->read_leaf(0, 0).status().message(),
+            "x.parquet: column 'x': has a page of 314572804 bytes (at most 256 MiB)");
 }
 
 TEST(ParquetLeaf, what_a_few_bytes_claim_is_not_made_room_for) {

@@ -101,9 +101,8 @@ PageHeader read_page_header(ThriftReader& reader) {
 }
 
 bool is_sound(const PageHeader& header, std::uint64_t available) {
-  constexpr std::int64_t kPageLimit = 256 << 20;
   constexpr std::int64_t kMostValues = std::int64_t{1} << 31;
-  if (header.bytes < 0 || header.bytes > kPageLimit || header.packed_bytes < 0 ||
+  if (header.bytes < 0 || header.packed_bytes < 0 ||
       static_cast<std::uint64_t>(header.packed_bytes) > available) {
     return false;
   }
@@ -125,6 +124,9 @@ Result<Page> take_page(Bytes& bytes, std::string_view subject) {
   bytes = bytes.subspan(reader.position());
   if (reader.is_damaged() || !is_sound(page.header, bytes.size()))
     return corrupt("{}: a page is damaged", subject);
+  constexpr std::int64_t kPageLimit = 256 << 20;
+  if (page.header.bytes > kPageLimit)
+    return invalid("{}: has a page of {} bytes (at most 256 MiB)", subject, page.header.bytes);
   page.stored = bytes.first(static_cast<std::size_t>(page.header.packed_bytes));
   bytes = bytes.subspan(page.stored.size());
   if (page.header.crc && crc32(page.stored) != *page.header.crc) return another_crc(subject);

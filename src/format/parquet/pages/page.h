@@ -63,8 +63,8 @@ struct Page {
   std::span<const std::byte> stored;
 };
 /// Takes the next page off the front of `bytes`. Corrupt, beginning with `subject`, when its header is
-/// damaged, when it would not lie in what follows or would unpack to more than 256 MiB, and when its CRC-32
-/// is another.
+/// damaged, when it would not lie in what follows and when its CRC-32 is another; Invalid when it would
+/// unpack to more than 256 MiB.
 Result<Page> take_page(std::span<const std::byte>& bytes, std::string_view subject);
 /// The same of a page whose bytes are not there yet: whether its header holds, `available` bytes following
 /// it.
