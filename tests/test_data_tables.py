@@ -1,6 +1,7 @@
 """Tables of others become datasets: columns as arrays, several as one vector, labels, keys, values that are missing."""
 
 import json
+import random
 from pathlib import Path
 
 import numpy
@@ -305,3 +306,18 @@ def test_a_table_that_was_indexed_where_it_lies_is_chosen_from_too(stoker, tmp_p
     stoker("data", "index", "hub", code=0)
     convert(stoker, "--where", "label in (1, 4)")
     assert sorted(packing.members(tmp_path / "out")) == [f"{key(i)}.jpg" for i in (1, 4)]
+
+
+def test_damage_ends_in_a_message(stoker, tmp_path):
+    flowers(tmp_path / "hub", write_page_checksum=True)
+    file = tmp_path / "hub/train.parquet"
+    whole = file.read_bytes()
+    draw = random.Random(5)
+    options = ("--columns", "age,curve,grid,name", "--label", "species", "--missing", "0", "--where", "sepal > 10")
+    for _ in range(40):
+        damaged = bytearray(whole)
+        for _ in range(3):
+            damaged[draw.randrange(len(whole) // 2, len(whole))] = draw.randrange(256)
+        file.write_bytes(damaged)
+        done = stoker("data", "convert", "hub", "out", *TAR, *options, "--dry-run")
+        assert done.code == 0 or (done.code in (1, 2) and done.err.startswith("hub")), done.err
