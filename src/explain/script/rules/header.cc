@@ -60,6 +60,10 @@ void find_late_directive(const Script& script, Report& report) {
       line, report.say("{} stands behind the first command (line {}), where sbatch reads no more options",
                        told->option.typed, first));
   finding.fix = report.say("{}    (before line {})", script.at(line), first);
+  // Behind all commands of a script that has a header they are notes.
+  const bool is_note = !script.request.directives.empty() && !script.calls.empty() &&
+                       script.calls.back().span.end < told->span.begin;
+  if (is_note) finding.level = Level::advice;
   edits.insert(edits.begin(), {header, header, moved});
   finding.edits = std::move(edits);
 }

@@ -214,7 +214,8 @@ bool is_plain_port(std::string_view value) {
 
 void find_fixed_port(const Script& script, Report& report) {
   if (script.request.has_whole_nodes()) return;
-  const bool is_array = script.request.array_tasks() > 1;
+  // Those that take all GPUs of a node do not meet on one.
+  const bool is_array = script.request.array_tasks() > 1 && script.request.gpus_per_node().value_or(0) < 4;
   constexpr std::string_view kPort = "$((10000 + SLURM_JOB_ID % 20000))";
   for (const Setting& setting : script.settings) {
     if (setting.name != "MASTER_PORT" || !is_plain_port(setting.value) || setting.context.loops > 0) continue;

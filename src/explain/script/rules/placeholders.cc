@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "explain/bash/parser.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/marks.h"
 
 namespace stoker::explain {
 namespace {
@@ -119,73 +120,6 @@ bool is_for_people(std::string_view name) {
   return name == "--job-name" || name == "--comment" || name == "--mail-user" || name == "--mail-type";
 }
 
-// "[account]", "__ACCOUNT__", "@ACCOUNT@", "{{ account }}", "???".
-std::optional<std::string> in_marks(std::string_view value) {
-  const auto is_name = [](std::string_view text) {
-    return text.size() > 2 && std::all_of(text.begin(), text.end(), [](char c) {
-             return is_letter(c) || c == '_' || c == '-' || c == ' ' || c == '/';
-           });
-  };
-  if (value.find("{{") != std::string_view::npos || value.find("{%") != std::string_view::npos ||
-      value.find("??") != std::string_view::npos)
-    return std::string(value);
-  const std::size_t open = value.find('[');
-  const std::size_t close = value.find(']', open);
-  if (open != std::string_view::npos && close != std::string_view::npos &&
-      is_name(value.substr(open + 1, close - open - 1)))
-    return std::string(value.substr(open, close - open + 1));
-  const auto stands_in = [&](std::string_view mark) {
-    return value.size() > 2 * mark.size() + 2 && value.starts_with(mark) && value.ends_with(mark) &&
-           is_name(value.substr(mark.size(), value.size() - 2 * mark.size()));
-  };
-  return stands_in("__") || stands_in("@") || stands_in("%") ? std::optional(std::string(value))
-                                                             : std::nullopt;
-}
-
-// "--account=ACCOUNT", "--partition=partition_name": the name of what is asked for, not one of them.
-bool is_name_of_option(std::string_view option, std::string_view value) {
-  std::string lower = to_lower(value);
-  std::erase_if(lower, [](char c) { return c == '_' || c == '-'; });
-  for (std::string_view prefix : {"my", "the", "some", "slurm", "nameof", "gpu", "cpu"}) {
-    if (lower.size() > prefix.size() + 2 && lower.starts_with(prefix)) {
-      lower.erase(0, prefix.size());
-      break;
-    }
-  }
-  if (option == "--account") {
-    return is_one_of(lower, {"account", "accountname", "accountid", "project", "projectname", "projectid",
-                             "projectcode", "projectnumber", "allocation", "allocationname", "allocationid",
-                             "groupname", "piname"}) &&
-           !is_one_of(value, {"project", "allocation"});
-  }
-  if (option == "--partition")
-    return is_one_of(lower, {"partition", "partitionname", "queuename", "clustername"}) &&
-           value != "gpupartition";
-  if (option == "--qos") return is_one_of(lower, {"qos", "qosname"});
-  return option == "--reservation" && is_one_of(lower, {"reservation", "reservationname"});
-}
-
-// "def-user": a group's name as a guide of the Alliance writes it.
-bool is_guides_account(std::string_view value) {
-  const std::size_t dash = value.find('-');
-  if (dash == std::string_view::npos || !is_one_of(value.substr(0, dash), {"def", "rrg", "rpp"}))
-    return false;
-  return is_one_of(to_lower(value.substr(dash + 1)),
-                   {"user", "username", "pi", "piname", "prof", "profname", "professor", "group", "groupname",
-                    "sponsor", "supervisor", "name", "account", "pi_name", "group_name", "supervisorname"});
-}
-
-// "--nodes=N", "--time=XX:XX:XX", "--mem=XG".
-bool is_letter_for_number(std::string_view option, std::string_view value) {
-  const bool is_number = option.starts_with("--mem") || option.starts_with("--nodes") ||
-                         option.starts_with("--ntasks") || option.starts_with("--cpus") ||
-                         option.starts_with("--gpus") || option == "--time" || option == "--array";
-  if (!is_number || option.starts_with("--mem-bind")) return false;
-  const bool has_letter = value == "N" || value == "n" || value == "M" || value == "X" || value == "x";
-  return has_letter || (value.find("XX") != std::string_view::npos &&
-                        value.find_first_not_of("X:-GMBT0") == std::string_view::npos);
-}
-
 // '<TOKEN>' and !COMMAND as a whole word.
 std::optional<std::string> whole_name(std::string_view text) {
   const bool is_angle = text.size() > 3 && text.starts_with('<') && text.ends_with('>');
@@ -207,30 +141,6 @@ std::optional<std::string> between_ats(std::string_view text) {
     return (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
   });
   return is_name ? std::optional(std::string(text.substr(open, close - open + 1))) : std::nullopt;
-}
-
-// "--partition=X", or crosses in a row: letters that stand for others.
-bool is_crossed_name(std::string_view option, std::string_view value) {
-  if (!is_one_of(option, {"--account", "--partition", "--qos", "--reservation", "--constraint"}))
-    return false;
-  return value == "X" || value == "XX" || value == "x" ||
-         value.find(std::string(3, 'X')) != std::string_view::npos;
-}
-
-std::optional<std::string> left_in_directive(const Directive& directive) {
-  const slurm::OwnOption& option = directive.option;
-  if (is_crossed_name(option.name, option.value)) return option.value;
-  const bool may_have_brackets =
-      is_one_of(option.name, {"--nodelist", "--exclude", "--constraint", "--array", "--prefer"});
-  if (!may_have_brackets) {
-    if (auto found = in_marks(option.value)) return found;
-  }
-  const bool is_your = to_lower(option.value).starts_with("your") && option.value.size() > 4;
-  if (is_your || is_name_of_option(option.name, option.value) ||
-      is_letter_for_number(option.name, option.value) ||
-      (option.name == "--account" && is_guides_account(option.value)))
-    return option.value;
-  return std::nullopt;
 }
 
 void find_in_directives(const Script& script, Report& report) {
@@ -298,7 +208,9 @@ void find_in_commands(const Script& script, Report& report) {
     for (const bash::Word* word : words) {
       const std::string text = flat(*word, script.text);
       const bool is_option = text.find('=') != std::string::npos && text.starts_with("s/");  // of sed
-      std::optional<std::string> found = text == "..." ? std::optional(text) : crosses(text);
+      const bool is_dots = text == "..." || text.ends_with("/...");
+      std::optional<std::string> found = is_dots ? std::optional(text) : crosses(text);
+      if (!found && text == "XX") found = text;
       if (!found) found = yours(text);
       if (!found) found = path_to(text);
       if (!found) found = named_for_its_kind(text);
@@ -327,10 +239,31 @@ void find_angles_of(const bash::Command& command, const Script& script, Report& 
   }
 }
 
+// "cd <path to the data>/": a file to read from, words, and one to write to at the end of the last of them.
+void find_wide_angles(const bash::Command& command, const Script& script, Report& report) {
+  if (command.redirections.size() != 2) return;
+  const bash::Redirection& open = command.redirections[0];
+  const bash::Redirection& close = command.redirections[1];
+  const bool is_glued = open.operation == "<" && close.operation == ">" && open.descriptor.empty() &&
+                        close.descriptor.empty() && open.target.span.begin == open.span.begin + 1 &&
+                        close.span.begin > open.span.end;
+  if (!is_glued || !bash::literal(open.target)) return;
+  const bool ends_a_word =
+      std::any_of(command.words.begin(), command.words.end(), [&](const bash::Word& word) {
+        return word.span.end == close.span.begin && word.span.begin > open.span.end;
+      });
+  if (!ends_a_word || !script.at(close.target.span).starts_with('/') ||
+      script.at(close.target.span).starts_with("/dev/"))
+    return;
+  report.add(open.span, report.say("'{}>' is left to be filled in: the shell looks for a file of that name",
+                                   printable(script.at({open.span.begin, close.span.begin}))));
+}
+
 void find_angles(const bash::List& list, const Script& script, Report& report) {
   for (const bash::Item& item : list.items) {
     for (const bash::Command& command : item.pipeline.commands) {
       find_angles_of(command, script, report);
+      find_wide_angles(command, script, report);
       for (const bash::List& part : command.parts) find_angles(part, script, report);
     }
   }

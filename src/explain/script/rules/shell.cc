@@ -60,9 +60,10 @@ bool is_used(const Script& script, std::string_view name) {
 
 // A number, a text in quotes or a path: no program, where the variable before it is used later.
 bool is_value(std::string_view typed) {
-  return !typed.empty() &&
-         (std::isdigit(static_cast<unsigned char>(typed[0])) != 0 || typed[0] == '"' || typed[0] == '\'' ||
-          typed[0] == '/' || typed[0] == '~' || typed.starts_with("./") || typed.starts_with("../"));
+  return !typed.empty() && (std::isdigit(static_cast<unsigned char>(typed[0])) != 0 || typed[0] == '"' ||
+                            typed[0] == '\'' || typed[0] == '/' || typed[0] == '~' ||
+                            (typed[0] == '$' && typed.find('/') != std::string_view::npos) ||
+                            typed.starts_with("./") || typed.starts_with("../"));
 }
 
 // "DATA= /data/set/" and "export DATA = /data/set": the shell sets nothing, or an empty text.
@@ -130,7 +131,24 @@ void find_test_blank(const Script& script, Report& report) {
 }
 
 // "  --epochs 10" as a line of its own: the command above ended without a backslash, or with one and a blank.
+// "find . -exec cp {} there" without \\; or +: find says so, and does nothing.
+void find_open_exec(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const auto exec = std::find_if(call.words.begin(), call.words.end(), [](const std::string& word) {
+      return word == "-exec" || word == "-execdir" || word == "-ok";
+    });
+    if (call.program != "find" || exec == call.words.end()) continue;
+    const bool is_closed = std::any_of(exec, call.words.end(), [](const std::string& word) {
+      return word == ";" || word == "+" || word.ends_with(';');
+    });
+    if (is_closed) continue;
+    report.replace({call.span.end, call.span.end},
+                   report.say("find does not see where {} ends, and does nothing", *exec), " \\;");
+  }
+}
+
 void find_cut_command(const Script& script, Report& report) {
+  find_open_exec(script, report);
   for (const Call& call : script.calls) {
     const bool is_first = !call.command->words.empty() && call.program_word == &call.command->words[0];
     const std::string_view typed = script.at(call.program_word->span);

@@ -83,7 +83,7 @@ TEST(ScriptLines, forms_that_nobody_filled_in) {
        {"--account=ACCOUNT", "--account=my_project", "--account=def-user", "--partition=partition_name",
         "--qos=[qos]", "--account=__ACCOUNT__", "--partition=yourpartition", "--account={{ account }}",
         "--time=XX:XX:XX", "--nodes=N", "--mem=???", "--account=pXXXX", "--qos=X", "--partition=cluster-name",
-        "..."})
+        "--account=YYYYY", "--account=mygroup", "..."})
     EXPECT_EQ(of_line("placeholder", line), Found{"2:job"}) << line;
   for (const char* line :
        {"--account=physics", "--partition=gpu", "--account=def-smith", "--nodelist=node[a-c]",
@@ -93,6 +93,9 @@ TEST(ScriptLines, forms_that_nobody_filled_in) {
             Found{"3:job"});
   EXPECT_EQ(found("placeholder", "#!/bin/bash\nlogin '<TOKEN>'\nsrun !CMD\nB=#/set\n./a $B\n"),
             (Found{"2:job", "3:job", "4:job"}));
+  EXPECT_EQ(found("placeholder", "#!/bin/bash\ncd <path to data>/\ncd $HOME/...\n./a -n XX\n"),
+            (Found{"2:job", "3:job", "4:job"}));
+  EXPECT_THAT(found("placeholder", "#!/bin/bash\n./a <in b>/dev/null\n./a < in > out\n"), IsEmpty());
   EXPECT_THAT(found("placeholder", "#!/bin/bash\nC='#ff0000'\n./a $C '<b>' !x\n"), IsEmpty());
   EXPECT_EQ(found("placeholder", "#!/bin/bash\nexport WANDB_API_KEY=your_key\n./a\n"), Found{"2:job"});
 }
@@ -120,6 +123,10 @@ TEST(ScriptShell, commands_that_are_cut_off) {
   EXPECT_EQ(found("cut-command", "#!/bin/bash\npython a.py\n  --b 3\n"), Found{"3:job"});
   EXPECT_EQ(found("cut-command", "#!/bin/bash\npython a.py \\\n  # --c 2 \\\n  --b 3\n"), Found{"4:job"});
   EXPECT_THAT(found("cut-command", "#!/bin/bash\npython a.py \\\n  --b 3\ncat <<E\n--c\nE\n"), IsEmpty());
+  EXPECT_EQ(mended("#!/bin/bash\nfind . -exec cp {} d/\n"), "#!/bin/bash\nfind . -exec cp {} d/ \\;\n");
+  EXPECT_THAT(
+      found("cut-command", "#!/bin/bash\nfind . -exec cp {} d \\;\nfind . -exec ls {} +\nfind . -name a\n"),
+      IsEmpty());
   EXPECT_EQ(mended("#!/bin/bash\n./a \\ \n  --b 3\n"), "#!/bin/bash\n./a \\\n  --b 3\n");
   EXPECT_EQ(mended("#!/bin/bash\n./a\n  --b 3\n"), "#!/bin/bash\n./a \\\n  --b 3\n");
 }
@@ -164,6 +171,7 @@ TEST(ScriptLines, what_stands_behind_the_first_command_is_told_once) {
   const std::string late = "#!/bin/bash\nA=1\n#SBATCH -n 1\n#SBATCH -t 2\n./a $A\n";
   EXPECT_EQ(found("late-directive", late), Found{"3:job"});
   EXPECT_EQ(mended(late), "#!/bin/bash\n#SBATCH -n 1\n#SBATCH -t 2\nA=1\n./a $A\n");
+  EXPECT_EQ(found("late-directive", "#!/bin/bash\n#SBATCH -t 2\n./a\n#SBATCH -t 9\n"), Found{"4:advice"});
   EXPECT_EQ(found("late-directive", "#!/bin/bash\nfor i in 1 2; do\n  #SBATCH -c 2\n  ./a $i\ndone\n"),
             Found{"3:job"});
 }

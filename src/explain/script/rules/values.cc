@@ -230,8 +230,10 @@ void find_zero_gpus(const Script& script, Report& report) {
   if (is_cpu_script(script)) return;
   for (const GpuRequest& request : script.request.gpus()) {
     if (request.count != "0" || (request.type.empty() && !is_gpu_script(script))) continue;
-    report.add(request.directive->value, report.say("{}={} asks for no GPU", request.directive->option.typed,
-                                                    printable(request.directive->option.value)));
+    ScriptFinding& finding = report.add(request.directive->value,
+                                        report.say("{}={} asks for no GPU", request.directive->option.typed,
+                                                   printable(request.directive->option.value)));
+    if (request.type.empty()) finding.level = Level::time;  // it may be what was meant
   }
 }
 
