@@ -75,7 +75,7 @@ constexpr Rule kRules[] = {
      "#!/bin/bash\n#SBATCH --mem=8G\n#SBATCH --mem-per-cpu=2G\n", "#!/bin/bash\n#SBATCH --mem-per-cpu=2G\n",
      "sbatch: \"--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\"", find_options_exclude},
     {"script-as-program", Level::job,
-     "srun and the shell look in PATH for a program without a folder, and a project's files are not there",
+     "a program without a folder is looked for in PATH, and a project's files are not there",
      "#!/bin/bash\n#SBATCH -n 1\nsrun train.py\n", "#!/bin/bash\n#SBATCH -n 1\nsrun python train.py\n",
      "students' scripts; slurmstepd: \"execve(): train.py: No such file or directory\"",
      find_script_as_program},
