@@ -87,6 +87,10 @@ def test_every_kind_of_shard_holds_it(stoker, table, tmp_path, kind):
 
 def test_a_tensors_type_is_what_numpy_makes_of_its_columns(stoker, table, tmp_path):
     convert(stoker, "--tensor", "a=petal_width,sepal", "--tensor", "b=sepal,number", "--tensor", "c=petal_width,count")
+    stoker("data", "convert", "hub", "half", *TAR, "--tensor", "f=petal_width,sepal,grown:float16", code=0)
+    columns = [table[name].to_numpy().astype("f2") for name in ("petal_width", "sepal", "grown")]
+    halves = [array for _, array in sorted(arrays(tmp_path / "half", "f.npy").items())]
+    assert numpy.array_equal(numpy.stack(halves), numpy.stack(columns, axis=1))
     for name, kind in (("a", "float32"), ("b", "int16"), ("c", "float64")):
         assert {str(array.dtype) for array in arrays(tmp_path / "out", f"{name}.npy").values()} == {kind}
 

@@ -57,6 +57,7 @@ std::uint16_t half_of(double value) {
   const auto sign = static_cast<unsigned>(std::signbit(value) ? 0x8000 : 0);
   const double size = std::fabs(value);
   if (std::isnan(value)) return 0x7E00;
+  if (size == 0) return static_cast<std::uint16_t>(sign);
   if (size >= kBeyond) return static_cast<std::uint16_t>(sign | 0x7C00);
   int exponent = 0;
   std::frexp(size, &exponent);

@@ -52,6 +52,7 @@ TEST(Number, fractions_are_rounded_into_floating_types_and_refused_elsewhere) {
   EXPECT_EQ(round_trip(Number(0.1), DType::f16), Number(0.0999755859375));
   EXPECT_EQ(round_trip(Number(6e-8), DType::f16), Number(std::ldexp(1.0, -24)));
   EXPECT_EQ(round_trip(Number(65519.0), DType::f16), Number(65504.0));
+  EXPECT_EQ(round_trip(Number(0.0), DType::f16), Number(0.0));
   EXPECT_EQ(stored(Number(65520.0), DType::f16), "does not fit");
   EXPECT_EQ(stored(Number(1e300), DType::f32), "does not fit");
   EXPECT_EQ(stored(Number(std::numeric_limits<double>::infinity()), DType::f32), "");
@@ -60,6 +61,19 @@ TEST(Number, fractions_are_rounded_into_floating_types_and_refused_elsewhere) {
   EXPECT_EQ(stored(Number(std::numeric_limits<double>::infinity()), DType::i64), "does not fit");
   EXPECT_EQ(round_trip(Number(-7.0), DType::i8), Number(std::int64_t{-7}));
   EXPECT_TRUE(round_trip(Number(std::nan("")), DType::f16).is_nan());
+}
+
+TEST(Number, halves_come_back_as_they_were) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    std::byte bytes[2];
+    std::memcpy(bytes, &half, sizeof half);
+    const Number number = load_number(DType::f16, bytes);
+    if (number.is_nan()) continue;
+    std::byte again[2];
+    EXPECT_EQ(store_number(number, DType::f16, again), "") << bits;
+    EXPECT_EQ(std::memcmp(bytes, again, 2), 0) << bits;
+  }
 }
 
 TEST(Number, types_together_are_what_numpy_makes_of_them) {
