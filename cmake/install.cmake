@@ -12,7 +12,7 @@ function(stoker_install_room room export)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stoker
           FILES_MATCHING PATTERN "*.h"
           PATTERN "*test*" EXCLUDE PATTERN "*sandbox.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE
-          PATTERN "gloo_stub" EXCLUDE PATTERN "record/json.h" EXCLUDE)
+          PATTERN "gloo_stub" EXCLUDE PATTERN "json.h" EXCLUDE)
 endfunction()
 
 function(stoker_add_install)

@@ -11,7 +11,7 @@ from findings import Finding
 # Where each external library's headers begin.
 EXTERNAL = {
     "fmt": ("fmt/",),
-    "json": ("nlohmann/",),
+    "json": ("nlohmann/", "base/json/json.h"),
     "cli11": ("CLI/",),
     "yaml": ("yaml.h",),
     "crypto": ("openssl/",),
@@ -31,6 +31,8 @@ EXTERNAL = {
     "libtorch": ("torch/", "ATen/", "c10/"),
     "tests": ("gtest/", "gmock/"),
 }
+# What brings in nlohmann's, compiled once: a header is bound by the same rules as by that.
+JSON = "base/json/json.h"
 MOST_TORCH_UNITS = 25
 # The narrow headers that may stand in a header of the torch room (the first includes the others); everything else there
 # costs seconds per file.
@@ -84,9 +86,10 @@ def check(files: Iterable[Path], table: Path) -> Iterator[Finding]:
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if match := re.match(r'\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', line):
-                wrong = (
-                    wrong_with_own(room, match[1]) if match[1] else wrong_with_external(room, match[2], path, private)
-                )
+                ours, theirs = match[1], match[2]
+                wrong = wrong_with_own(room, ours) if ours else wrong_with_external(room, theirs, path, private)
+                if ours == JSON:
+                    wrong = wrong_with_external(room, ours, path, private)
                 if wrong:
                     yield Finding(path, number, wrong)
     known: dict[Path, bool] = {}
@@ -143,7 +146,9 @@ def wrong_with_external(room: Room, included: str, path: Path, private: frozense
         return None if narrow else f"<{included}> in a header costs every file that includes it seconds"
     if library == "fmt" and path != Path("src/base/text.cc"):
         return "fmt is used in src/base/text.cc alone: use base's format()"
-    if path.suffix == ".h" and path not in private:
+    if included == "nlohmann/json.hpp" and path != Path("src") / JSON:
+        return f'<{included}> is compiled once, behind "{JSON}": include that'
+    if path.suffix == ".h" and path not in private and path != Path("src") / JSON:
         return f"<{included}> may not stand in a header that others include: keep '{library}' in the .cc file"
     if library not in room.libraries:
         return f"room '{room.name}' does not link '{library}' (<{included}>; see cmake/rooms.cmake)"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "base/text.h"
 
 namespace stoker {
@@ -28,6 +29,8 @@ bool is_utf8(std::string_view text) {
   }
   return true;
 }
+
+std::string json_string(std::string_view text) { return json_text(nlohmann::json(text)); }
 
 std::string escape_html(std::string_view text) {
   std::string out;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include <nlohmann/json.hpp>
+#include "base/json/json.h"
 
 namespace stoker::checkpoint {
 
@@ -20,7 +20,7 @@ const Json& as_json(const void* value) { return *static_cast<const Json*>(value)
 }  // namespace
 
 JsonText::JsonText(std::string_view subject, std::string_view text)
-    : subject_(subject), tree_(std::make_unique<Tree>(Tree{Json::parse(text, nullptr, false)})) {
+    : subject_(subject), tree_(std::make_unique<Tree>(Tree{parse_json<Json>(text)})) {
   if (!tree_->root.is_object()) status_ = corrupt("{}: is not a JSON object", subject_);
 }
 
@@ -74,7 +74,7 @@ double Fields::number(std::string_view key) {
 namespace {
 
 State state_of(std::string_view subject, const Json& json, Status* error) {
-  auto state = State::parse(subject, json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  auto state = State::parse(subject, json_text(json));
   if (state.ok()) return std::move(*state);
   *error = std::move(state).error();
   return {};

@@ -4,9 +4,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "checkpoint/json_fields.h"
 #include "checkpoint/layout.h"
 
@@ -56,7 +55,7 @@ std::string lease_text(const Lease& lease) {
                                     {"started", lease.started},
                                     {"world_size", lease.world_size.value},
                                     {"expires", lease.expires}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(json) + "\n";
 }
 
 Result<Lease> parse_lease(std::string_view subject, std::string_view text) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "base/encode.h"
 #include "base/file.h"
 #include "checkpoint/json_fields.h"
 #include "checkpoint/manifest_form.h"
@@ -251,7 +252,7 @@ std::uint64_t Manifest::total_bytes() const {
 
 bool is_manifest_of(std::string_view text, std::string_view save) {
   // A line of its own: inside a text a line's end is escaped.
-  const std::string line = format("\n\"save\": {},\n\"run\": ", formats::json_text(save));
+  const std::string line = format("\n\"save\": {},\n\"run\": ", json_string(save));
   return check_checksum("manifest", text).ok() && text.find(line) != std::string_view::npos;
 }
 

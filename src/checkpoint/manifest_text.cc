@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
+#include "base/encode.h"
+#include "base/json/json.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/manifest_form.h"
 #include "format/safetensors.h"
@@ -12,9 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string dump(const Json& json) { return json_text(json); }
 
 // Written by hand, here and below: a step has tens of thousands of pieces, and the library makes a tree of
 // each.
@@ -24,7 +22,7 @@ void add_text(std::string& to, std::string_view text) {
   if (is_plain) {
     to.append("\"").append(text).append("\"");
   } else {
-    to += formats::json_text(text);
+    to += json_string(text);
   }
 }
 

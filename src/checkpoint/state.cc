@@ -5,7 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include <nlohmann/json.hpp>
+#include "base/encode.h"
+#include "base/json/json.h"
 
 namespace stoker::checkpoint {
 
@@ -42,12 +43,6 @@ std::optional<State::Bytes> from_hex(std::string_view text) {
     bytes.push_back(static_cast<std::byte>(*high * 16 + *low));
   }
   return bytes;
-}
-
-bool is_utf8(const std::string& text) {
-  // The library's own judgement, as it is the one that would refuse to write it.
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::ignore) ==
-         Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Json number_json(double value) {
@@ -176,11 +171,11 @@ Result<State::Bytes> State::bytes(std::string_view name) const {
 std::string State::to_json() const {
   Json json = Json::object();
   for (const auto& [name, value] : values_) json[name] = value_json(value);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 Result<State> State::parse(std::string_view subject, std::string_view json) {
-  const Json parsed = Json::parse(json, nullptr, false);
+  const Json parsed = parse_json<Json>(json);
   if (!parsed.is_object()) return corrupt("{}: state is not an object", subject);
   State state;
   for (const auto& [name, member] : parsed.items()) {

@@ -1,4 +1,5 @@
 // `stoker check JOB|SCRIPT`: docs/commands/check.md
+#include "base/json/json.h"
 #include "base/process.h"
 #include "cli/arguments.h"
 #include "cli/check/nodes.h"
@@ -7,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/environment/needs.h"
 #include "cli/explain/language.h"
-#include "cli/json.h"
 #include "cli/site/sites.h"
 #include "config/writer.h"
 #include "explain/preflight/preflight.h"
@@ -92,7 +92,7 @@ ordered_json to_json(const Options& options, const job::Job& job, const explain:
                        {"facts", facts},
                        {"findings", findings},
                        {"effective", job::to_yaml(job)}};
-  if (nodes) json["nodes"] = ordered_json::parse(nodes_json(*nodes));
+  if (nodes) json["nodes"] = parse_json<ordered_json>(nodes_json(*nodes));
   return json;
 }
 
@@ -153,7 +153,7 @@ void declare(Arguments& arguments, Options& options) {
 
 int print_keys(Output& out) {
   out.raw(config::text_table(job::schema()));
-  out.json(dump(keys_json()));
+  out.json(json_text(keys_json()));
   return exit_code::kOk;
 }
 
@@ -181,7 +181,7 @@ int check_job(const Options& options, const job::Job& job, const Words& words, O
     print_nodes(*nodes, out);
     preflight.findings.insert(preflight.findings.end(), nodes->findings.begin(), nodes->findings.end());
   }
-  out.json(dump(to_json(options, job, preflight, nodes)));
+  out.json(json_text(to_json(options, job, preflight, nodes)));
   return preflight.is_ready() ? exit_code::kOk : exit_code::kFailed;
 }
 

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/time.h"
 #include "cli/commands.h"
 #include "cli/explain/answer.h"
 #include "cli/explain/language.h"
-#include "cli/json.h"
 #include "cli/life/jobs.h"
 #include "explain/failure/run_facts.h"
 #include "launch/array/task_record.h"
@@ -189,7 +189,7 @@ int print_failure_rules(const Words& words, Output& out) {
                     {"origin", std::string(rule.origin)}});
   }
   out.table({"RULE", "KIND", "CAUSE"}, rows);
-  if (out.is_json()) out.json(dump({{"rules", list}}));
+  if (out.is_json()) out.json(json_text(nlohmann::ordered_json{{"rules", list}}));
   return exit_code::kOk;
 }
 

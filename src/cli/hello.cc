@@ -1,8 +1,8 @@
 // `stoker hello [JOB]`: docs/commands/hello.md
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "cli/hello_session.h"
-#include "cli/json.h"
 #include "cli/running.h"
 #include "rank/capsule/facts.h"
 #include "rank/hello/crew.h"
@@ -222,10 +222,8 @@ int show_plan(const hello_room::SessionOptions& options, Output& out) {
   for (const std::string& word : argv) text += (text.empty() ? "" : " ") + shell_quote(word);
   const int ranks = options.plan.world_size().value;
   out.line("would start {} rank{}: {}", ranks, ranks == 1 ? "" : "s", text);
-  out.json(dump({{"ranks", ranks},
-                 {"nodes", options.plan.nodes},
-                 {"allocates", options.allocates},
-                 {"command", argv}}));
+  out.json(json_text(nlohmann::ordered_json{
+      {"ranks", ranks}, {"nodes", options.plan.nodes}, {"allocates", options.allocates}, {"command", argv}}));
   return exit_code::kOk;
 }
 
@@ -263,7 +261,7 @@ int hello(std::span<const std::string> words, Output& out) {
   if (!report.ok()) return out.fail(report.error());
   const std::vector<Finding> findings = hello_room::judge(*report);
   print(*report, findings, out);
-  out.json(dump(to_json(*report, findings)));
+  out.json(json_text(to_json(*report, findings)));
   const bool is_well = std::ranges::none_of(findings, [](const Finding& f) { return f.level == Level::job; });
   if (job) keep_hello(*job, *report, is_well);
   return is_well ? exit_code::kOk : exit_code::kFailed;

@@ -2,9 +2,9 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "explain/draft/draft.h"
 #include "explain/script/lint.h"
 #include "format/manifest.h"
@@ -92,7 +92,7 @@ int init_from(const std::string& file, const std::string& script, Output& out) {
   nlohmann::ordered_json left = nlohmann::ordered_json::array();
   for (const explain::LeftBehind& each : draft->left)
     left.push_back({{"line", each.line}, {"what", each.what}, {"why", each.why}});
-  out.json(dump({{"job", printable(file)}, {"files", files}, {"left", left}}));
+  out.json(json_text(nlohmann::ordered_json{{"job", printable(file)}, {"files", files}, {"left", left}}));
   return exit_code::kOk;
 }
 
@@ -125,7 +125,7 @@ int init(std::span<const std::string> words, Output& out) {
       found.empty() ? "found no script and no dataset: fill in what to run" : "found " + join(found, ", "));
   out.line("  next: stoker check {}", shell_quote(file));
   const nlohmann::ordered_json json = {{"job", printable(file)}, {"found", found}};
-  out.json(dump(json));
+  out.json(json_text(json));
   return exit_code::kOk;
 }
 

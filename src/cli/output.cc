@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <unistd.h>
 
+#include "base/json/json.h"
 #include "base/thread.h"
 #include "base/time.h"
-#include "cli/json.h"
 
 namespace stoker::cli {
 
@@ -118,7 +118,7 @@ int Output::fail(const Status& status) {
                                            {{"code", std::string(to_text(status.code()))},
                                             {"message", std::string(status.message())},
                                             {"cure", std::string(status.cure())}}}};
-    json(dump(error));
+    json(json_text(error));
   } else {
     print_note(status.to_string());
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/json.h"
+#include "base/json/json.h"
 #include "cli/runs.h"
 #include "record/run_events.h"
 
@@ -41,17 +41,18 @@ int show_plan(const launch::Request& request, const launch::Prepared& prepared, 
   out.line("  command  {}", words);
   out.line("  folder   {}", request.job.working_directory);
   for (const auto& [name, source] : request.job.data) out.line("  data     {}: {}", name, source.source);
-  out.json(dump({{"name", request.job.name},
-                 {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
-                 {"world_size", plan.world_size().value},
-                 {"nodes", plan.nodes},
-                 {"ranks_per_node", plan.ranks_per_node()},
-                 {"ranks_of_node", plan.ranks_of_node},
-                 {"with_torchrun", plan.has_torchrun},
-                 {"hosts", plan.hosts},
-                 {"with_srun", plan.start == rank::Start::srun},
-                 {"command", command},
-                 {"working_directory", request.job.working_directory.string()}}));
+  out.json(json_text(
+      nlohmann::ordered_json{{"name", request.job.name},
+                             {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
+                             {"world_size", plan.world_size().value},
+                             {"nodes", plan.nodes},
+                             {"ranks_per_node", plan.ranks_per_node()},
+                             {"ranks_of_node", plan.ranks_of_node},
+                             {"with_torchrun", plan.has_torchrun},
+                             {"hosts", plan.hosts},
+                             {"with_srun", plan.start == rank::Start::srun},
+                             {"command", command},
+                             {"working_directory", request.job.working_directory.string()}}));
   return exit_code::kOk;
 }
 
@@ -186,7 +187,7 @@ int run_request(launch::Request request, bool dry_run, Output& out,
   if (!result.ok()) return out.fail(result.error());
   const launch::Next next = what_next ? what_next(*result) : launch::Next{};
   print_ending(*result, next, out);
-  if (out.is_json()) out.json(dump(to_json(*result)));
+  if (out.is_json()) out.json(json_text(to_json(*result)));
   return next.exit_code.value_or(result->ending.exit_code);
 }
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "cli/environment/needs.h"
-#include "cli/json.h"
 #include "cli/remote/host.h"
 #include "cli/running.h"
 #include "cli/runs.h"
@@ -56,7 +56,7 @@ int check_with_slurm(const std::string& text, slurm::SlurmCommands& scheduler, O
   const auto said = scheduler.test(script, Deadline::after(kSubmitPatience));
   if (!said.ok()) return out.fail(said.error());
   out.line("would be taken: {}", *said);
-  out.json(dump({{"taken", true}, {"says", *said}}));
+  out.json(json_text(nlohmann::ordered_json{{"taken", true}, {"says", *said}}));
   return exit_code::kOk;
 }
 

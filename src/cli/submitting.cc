@@ -1,5 +1,5 @@
 // What `submit`, `resume` and `rerun` share: putting a request into the queue and saying where it is.
-#include "cli/json.h"
+#include "base/json/json.h"
 #include "cli/running.h"
 #include "cli/runs.h"
 #include "launch/array/submit_array.h"
@@ -49,9 +49,10 @@ int show_script(const launch::Request& request, Output& out) {
   const auto script = script_of(request);
   if (!script.ok()) return out.fail(script.error());
   out.raw(*script);
-  out.json(dump({{"name", request.job.name},
-                 {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
-                 {"script", *script}}));
+  out.json(json_text(
+      nlohmann::ordered_json{{"name", request.job.name},
+                             {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
+                             {"script", *script}}));
   return exit_code::kOk;
 }
 
@@ -95,13 +96,14 @@ int submit_request(launch::Request request, bool dry_run, Output& out) {
     out.line("  attempt {}, from the last valid checkpoint", submitted->attempt.number());
   out.line("  logs  {}         stoker logs -f {}", near(submitted->attempt.log(0)), name);
   out.line("  next  stoker status {}, stoker wait {}, stoker cancel {}", name, name, name);
-  out.json(dump({{"run", submitted->folder.id()},
-                 {"folder", std::filesystem::absolute(submitted->folder.folder()).string()},
-                 {"attempt", submitted->attempt.number()},
-                 {"job", submitted->scheduler_job},
-                 {"links", links.count > 0 ? Json(links.count) : Json(nullptr)},
-                 {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()},
-                 {"log", std::filesystem::absolute(submitted->attempt.batch_log()).string()}}));
+  out.json(json_text(nlohmann::ordered_json{
+      {"run", submitted->folder.id()},
+      {"folder", std::filesystem::absolute(submitted->folder.folder()).string()},
+      {"attempt", submitted->attempt.number()},
+      {"job", submitted->scheduler_job},
+      {"links", links.count > 0 ? Json(links.count) : Json(nullptr)},
+      {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()},
+      {"log", std::filesystem::absolute(submitted->attempt.batch_log()).string()}}));
   return exit_code::kOk;
 }
 
@@ -114,11 +116,12 @@ int show_array_script(const launch::Request& request, const launch::ArrayFile& a
   const auto script = launch::array_script(request, place.attempt, place.run, array);
   if (!script.ok()) return out.fail(script.error());
   out.raw(*script);
-  out.json(dump({{"name", request.job.name},
-                 {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
-                 {"tasks", array.chosen.size()},
-                 {"bundle", array.bundle},
-                 {"script", *script}}));
+  out.json(json_text(
+      nlohmann::ordered_json{{"name", request.job.name},
+                             {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
+                             {"tasks", array.chosen.size()},
+                             {"bundle", array.bundle},
+                             {"script", *script}}));
   return exit_code::kOk;
 }
 
@@ -158,16 +161,17 @@ int submit_array_request(launch::Request request, const launch::ArrayFile& array
   }
   out.line("  logs  {}", near(launch::task_log(submitted->folder, array.chosen.front())));
   out.line("  next  stoker status {}, stoker wait {}, stoker cancel {}", name, name, name);
-  out.json(dump({{"run", submitted->folder.id()},
-                 {"folder", std::filesystem::absolute(submitted->folder.folder()).string()},
-                 {"attempt", submitted->attempt.number()},
-                 {"job", join(submitted->jobs, ",")},
-                 {"jobs", submitted->jobs},
-                 {"tasks", array.chosen.size()},
-                 {"bundle", array.bundle},
-                 {"links", array.links > 0 ? Json(array.links) : Json(nullptr)},
-                 {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()},
-                 {"log", std::filesystem::absolute(submitted->attempt.batch_log()).string()}}));
+  out.json(json_text(nlohmann::ordered_json{
+      {"run", submitted->folder.id()},
+      {"folder", std::filesystem::absolute(submitted->folder.folder()).string()},
+      {"attempt", submitted->attempt.number()},
+      {"job", join(submitted->jobs, ",")},
+      {"jobs", submitted->jobs},
+      {"tasks", array.chosen.size()},
+      {"bundle", array.bundle},
+      {"links", array.links > 0 ? Json(array.links) : Json(nullptr)},
+      {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()},
+      {"log", std::filesystem::absolute(submitted->attempt.batch_log()).string()}}));
   return exit_code::kOk;
 }
 
@@ -190,7 +194,8 @@ int show_own_script(const launch::PlannedScript& plan, Output& out) {
     out.note("would make {}: without it the job would end at once, with no log", near(folder));
     folders.push_back(folder.string());
   }
-  out.json(dump({{"name", plan.job.name}, {"tasks", plan.tasks}, {"makes", folders}, {"script", *text}}));
+  out.json(json_text(nlohmann::ordered_json{
+      {"name", plan.job.name}, {"tasks", plan.tasks}, {"makes", folders}, {"script", *text}}));
   return exit_code::kOk;
 }
 
@@ -209,12 +214,13 @@ int submit_script_request(const launch::PlannedScript& plan, bool dry_run, Outpu
   for (const Path& folder : plan.log_folders)
     out.line("  made  {}: without it the job would have ended at once, with no log", near(folder));
   out.line("  next  stoker status {0}, stoker logs -f {0}, stoker wait {0}, stoker cancel {0}", name);
-  out.json(dump({{"run", submitted->folder.id()},
-                 {"folder", std::filesystem::absolute(submitted->folder.folder()).string()},
-                 {"attempt", submitted->attempt.number()},
-                 {"job", submitted->scheduler_job},
-                 {"tasks", plan.tasks},
-                 {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()}}));
+  out.json(json_text(nlohmann::ordered_json{
+      {"run", submitted->folder.id()},
+      {"folder", std::filesystem::absolute(submitted->folder.folder()).string()},
+      {"attempt", submitted->attempt.number()},
+      {"job", submitted->scheduler_job},
+      {"tasks", plan.tasks},
+      {"script", std::filesystem::absolute(submitted->attempt.batch_script()).string()}}));
   return exit_code::kOk;
 }
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json/json.h"
 
 namespace stoker::data {
 
@@ -19,7 +19,7 @@ inline nlohmann::json golden(const std::string& name) {
     folder = folder.parent_path();
   auto text = read_file(folder / "tests/golden" / name);
   EXPECT_TRUE(text.ok()) << text.status().to_string();
-  return text.ok() ? nlohmann::json::parse(*text) : nlohmann::json();
+  return text.ok() ? parse_json<nlohmann::json>(*text) : nlohmann::json();
 }
 
 /// Bytes of a base64 text without line breaks.

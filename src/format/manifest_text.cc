@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "format/manifest.h"
 
 namespace stoker::formats {
@@ -81,7 +80,7 @@ std::string to_json(const Manifest& manifest) {
     document["source"] = {
         {"dvc", source->file}, {"md5", source->md5}, {"bytes", source->bytes}, {"files", source->files}};
   }
-  return document.dump(1) + "\n";
+  return json_text(document, 1) + "\n";
 }
 
 namespace {
@@ -277,14 +276,15 @@ Status check_format(const Json& json, std::string_view subject) {
   }
   const Json version = json.value("format_version", Json());
   if (version != kFormatVersion) {
-    return invalid("{}: has format version {}, this stoker reads {}", subject, version.dump(), kFormatVersion)
+    return invalid("{}: has format version {}, this stoker reads {}", subject, json_text(version),
+                   kFormatVersion)
         .cure("update stoker");
   }
   const Json features = json.value("incompatible_features", Json());
   if (!features.is_array()) return corrupt("{}: incompatible_features: is not a list", subject);
   for (const Json& feature : features) {
     if (feature == kBlocksByCrc) continue;
-    return invalid("{}: needs the feature {}, which this stoker does not know", subject, feature.dump())
+    return invalid("{}: needs the feature {}, which this stoker does not know", subject, json_text(feature))
         .cure("update stoker");
   }
   return {};
@@ -316,7 +316,7 @@ void check_whole(Fields& fields, const Manifest& manifest) {
 }  // namespace
 
 Result<Manifest> parse_manifest(std::string_view text, std::string_view subject) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text);
   if (json.is_discarded()) return corrupt("{}: is not JSON", subject);
   RETURN_IF_ERROR(check_format(json, subject));
   Fields fields(subject);

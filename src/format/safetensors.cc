@@ -8,9 +8,9 @@
 #include <set>
 #include <tuple>
 
-#include <nlohmann/json.hpp>
-
+#include "base/encode.h"
 #include "base/file.h"
+#include "base/json/json.h"
 
 namespace stoker::formats {
 
@@ -225,10 +225,6 @@ std::optional<std::uint64_t> tensor_bytes(DType dtype, const Shape& shape) {
   return is_empty ? 0 : bytes;
 }
 
-std::string json_text(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view subject, std::span<const std::byte> start,
                                                    std::uint64_t file_bytes) {
   if (file_bytes < kLengthBytes || start.size() < kLengthBytes) return too_short(subject, file_bytes);
@@ -307,7 +303,7 @@ std::string framed(std::string text) {
 
 // A member of the metadata.
 std::string member_text(const std::string& key, std::string_view text) {
-  return format("{}:{}", json_text(key), json_text(text));
+  return format("{}:{}", json_string(key), json_string(text));
 }
 
 // A name needs the library only when something in it is to be escaped.
@@ -317,7 +313,7 @@ void add_name(std::string& to, const std::string& name) {
   if (is_plain) {
     to.append("\"").append(name).append("\"");
   } else {
-    to += json_text(name);
+    to += json_string(name);
   }
 }
 
@@ -331,7 +327,7 @@ Status check_header(const std::string& bytes) {
 std::string padded_header(const SafetensorsHeader& header) {
   std::string text = "{";
   if (!header.metadata.empty()) {
-    text += format("{}:{}", json_text(kMetadata), nlohmann::json(header.metadata).dump());
+    text += format("{}:{}", json_string(kMetadata), json_text(nlohmann::json(header.metadata)));
   }
   for (const SafetensorsEntry& entry : header.entries) {
     if (text.size() > 1) text += ',';

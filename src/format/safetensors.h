@@ -76,8 +76,4 @@ Result<std::string> header_with(const SafetensorsPlan& plan, const std::string& 
 /// bits.
 std::optional<std::uint64_t> tensor_bytes(DType dtype, const Shape& shape);
 
-/// `text` as a JSON string, quotes included. For text that is laid into a header's metadata as JSON of its
-/// own.
-std::string json_text(std::string_view text);
-
 }  // namespace stoker::formats

@@ -5,9 +5,8 @@
 #include <memory>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "config/schema.h"
 #include "config/yaml.h"
 #include "config/yaml_text.h"
@@ -131,14 +130,14 @@ Result<std::vector<ArrayTask>> parse_csv(std::string_view name, std::string_view
 Status add_json(Row& row, const std::string& name, const Json& value) {
   if (value.is_null()) return {};
   if (value.is_string()) return row.add(name, value.get<std::string>());
-  if (!value.is_object()) return row.add(name, value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (!value.is_object()) return row.add(name, json_text(value));
   for (const auto& [member, inner] : value.items())
     RETURN_IF_ERROR(add_json(row, name.empty() ? member : name + "." + member, inner));
   return {};
 }
 
-Result<std::vector<ArrayTask>> parse_json(std::string_view name, std::string_view text) {
-  const Json list = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+Result<std::vector<ArrayTask>> parse_list(std::string_view name, std::string_view text) {
+  const Json list = parse_json<Json>(text);
   if (!list.is_array()) return invalid("{}: not a list of objects", name);
   if (list.size() > kMostTasks) return invalid("{}: more than {} tasks", name, kMostTasks);
   std::vector<ArrayTask> tasks;
@@ -191,7 +190,7 @@ Result<std::vector<ArrayTask>> parse_yaml_list(std::string_view name, std::strin
 Result<ArrayTasks> parse_tasks(std::string_view name, std::string_view suffix, std::string_view text) {
   const auto parse = [&]() -> Result<std::vector<ArrayTask>> {
     if (suffix == ".csv") return parse_csv(name, text);
-    if (suffix == ".json") return parse_json(name, text);
+    if (suffix == ".json") return parse_list(name, text);
     if (suffix == ".yaml" || suffix == ".yml") return parse_yaml_list(name, text);
     return invalid("{}: no .csv, .json or .yaml file", name);
   };

@@ -5,9 +5,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 
 namespace stoker::lab {
 
@@ -126,7 +125,7 @@ void each_field(LabType& lab, const Visit& visit) {
 }  // namespace
 
 Result<Lab> parse(std::string_view text, const Path& folder) {
-  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json object = parse_json<Json>(text);
   if (!object.is_object()) return corrupt("{}: not a JSON object", printable((folder / "lab.json").string()));
   Lab lab;
   lab.folder = folder;
@@ -197,7 +196,7 @@ Status save(const Lab& lab) {
   each_field(lab, [&](const char* key, const auto& field) { object[key] = field; });
   object["nodes"] = Json::array();
   for (const Node& node : lab.nodes) object["nodes"].push_back(to_json(node));
-  return write_file(lab.folder / "lab.json", object.dump(2) + "\n");
+  return write_file(lab.folder / "lab.json", json_text(object, 2) + "\n");
 }
 
 namespace {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "base/time.h"
 #include "record/lines.h"
 
@@ -57,7 +56,7 @@ std::optional<FieldValue> from_json(const Json& value) {
 }
 
 std::optional<Event> parse_event(std::string_view writer, std::string_view line) {
-  const Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  const Json object = parse_json<Json>(line);
   if (!object.is_object()) return std::nullopt;
   const auto time = object.find("time");
   const auto kind = object.find("kind");
@@ -132,7 +131,7 @@ Status EventWriter::write_at(double time, std::string_view kind, std::span<const
   object["time"] = time;
   object["kind"] = std::string(kind);
   for (const Field& field : fields) object[field.name] = to_json(field.value);
-  const std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string line = json_text(object) + "\n";
   return append_record(file_, line, mid_line_);
 }
 

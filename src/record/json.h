@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 
 namespace stoker::record {
 
@@ -17,15 +16,13 @@ using Json = nlohmann::ordered_json;
 /// The object in `file` (at most 64 MiB), or NotFound, or Corrupt "<file>: not a JSON object".
 inline Result<Json> read_json_object(const Path& file) {
   OK_OR_RETURN(text, read_file(file));
-  Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json object = parse_json<Json>(text);
   if (!object.is_object()) return corrupt("{}: not a JSON object", printable(file.string()));
   return object;
 }
 
 /// As text on disk: two blanks of indentation, broken UTF-8 replaced, a line end.
-inline std::string to_file_text(const Json& object) {
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+inline std::string to_file_text(const Json& object) { return json_text(object, 2) + "\n"; }
 
 inline std::string text_of(const Json& object, const char* key) {
   const auto found = object.find(key);

@@ -1,7 +1,7 @@
+#include "base/json/json.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include <nlohmann/json.hpp>
 
 #include "base/version.h"
 #include "report/report.h"
@@ -238,7 +238,7 @@ std::string to_json(std::span<const RunFacts> runs) {
   object["stoker_version"] = version();
   object["runs"] = Json::array();
   for (const RunFacts& facts : runs) object["runs"].push_back(run_json(facts));
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(object);
 }
 
 }  // namespace stoker::report

@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include <nlohmann/json.hpp>
+#include "base/json/json.h"
 
 namespace stoker::stage {
 namespace {
@@ -40,11 +40,11 @@ std::string to_line(const Answer& answer) {
     object["problem"] = answer.problem.message();
     object["cure"] = answer.problem.cure();
   }
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(object) + "\n";
 }
 
 std::optional<Answer> parse_answer(std::string_view line) {
-  const Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  const Json object = parse_json<Json>(line);
   if (!object.is_object()) return std::nullopt;
   const auto text = [&](const char* key) {
     const auto found = object.find(key);

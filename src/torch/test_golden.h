@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json/json.h"
 
 namespace stoker::torch {
 
@@ -19,7 +19,7 @@ inline nlohmann::json golden(const std::string& file) {
     folder = folder.parent_path();
   const auto text = read_file(folder / "tests/golden" / file);
   EXPECT_TRUE(text.ok()) << text.status().to_string();
-  return text.ok() ? nlohmann::json::parse(*text) : nlohmann::json();
+  return text.ok() ? parse_json<nlohmann::json>(*text) : nlohmann::json();
 }
 
 /// The row of that name in a file's `rows`.

@@ -3,9 +3,8 @@
 #include <iostream>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "format/parquet/parquet.h"
 
 namespace {

@@ -11,9 +11,8 @@
 #include <map>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/read/step_reader.h"
 #include "checkpoint/read/tensor_reader.h"
@@ -122,7 +121,7 @@ class Exporter {
 
 std::string index_text(const std::map<std::string, std::string>& places, std::uint64_t bytes) {
   const nlohmann::ordered_json json = {{"metadata", {{"total_size", bytes}}}, {"weight_map", places}};
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 // "model-00001-of-00002.safetensors", or "model.safetensors" of a single one.

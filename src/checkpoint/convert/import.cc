@@ -5,9 +5,8 @@
 #include <map>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/layout.h"
@@ -70,9 +69,8 @@ Status add_file(const Path& path, std::size_t index, Tensors& tensors) {
   const std::string subject = printable(path.string());
   OK_OR_RETURN(header, formats::read_safetensors_header(path));
   const auto text = header.metadata.find("DCP_SHARDING_INFO");
-  const nlohmann::json info = text == header.metadata.end()
-                                  ? nlohmann::json::object()
-                                  : nlohmann::json::parse(text->second, nullptr, false);
+  const nlohmann::json info =
+      text == header.metadata.end() ? nlohmann::json::object() : parse_json<nlohmann::json>(text->second);
   if (!info.is_object()) return corrupt("{}: its DCP_SHARDING_INFO is not JSON", subject);
   for (const formats::SafetensorsEntry& entry : header.entries) {
     OK_OR_RETURN(offset, offset_of(subject, info, entry));

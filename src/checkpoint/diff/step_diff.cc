@@ -6,8 +6,7 @@
 #include <limits>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "checkpoint/diff/numbers.h"
 #include "checkpoint/read/step_reader.h"
 #include "checkpoint/read/tensor_reader.h"
@@ -28,18 +27,18 @@ Tensors by_name(const std::vector<TensorInfo>& list) {
 }
 
 std::vector<ValueDiff> diff_values(const State& first, const State& second) {
-  const auto one = nlohmann::json::parse(first.to_json());
-  const auto other = nlohmann::json::parse(second.to_json());
+  const auto one = parse_json<nlohmann::json>(first.to_json());
+  const auto other = parse_json<nlohmann::json>(second.to_json());
   std::vector<ValueDiff> diffs;
   for (const auto& [name, value] : one.items()) {
     if (!other.contains(name)) {
-      diffs.push_back({name, value.dump(), ""});
+      diffs.push_back({name, json_text(value), ""});
     } else if (other[name] != value) {
-      diffs.push_back({name, value.dump(), other[name].dump()});
+      diffs.push_back({name, json_text(value), json_text(other[name])});
     }
   }
   for (const auto& [name, value] : other.items())
-    if (!one.contains(name)) diffs.push_back({name, "", value.dump()});
+    if (!one.contains(name)) diffs.push_back({name, "", json_text(value)});
   return diffs;
 }
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "checkpoint/foreign/whole_file.h"
 
 namespace stoker::checkpoint {
@@ -20,7 +19,7 @@ constexpr std::string_view kWeights[] = {"model.safetensors", "pytorch_model.bin
 
 Result<Json> read_json(const Path& path) {
   OK_OR_RETURN(text, read_file(path, 256_MiB));
-  Json json = Json::parse(text, nullptr, false);
+  Json json = parse_json<Json>(text);
   if (json.is_object()) return json;
   return corrupt("{}: is not a JSON object (cut off?)", printable(path.string()));
 }

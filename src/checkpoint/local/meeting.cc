@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/encode.h"
 #include "base/file.h"
 #include "base/thread.h"
 #include "checkpoint/catalog.h"
@@ -62,8 +63,8 @@ std::string census_text(const std::vector<Share>& shares) {
   std::string text = "{\"shares\":[";
   for (const Share& share : shares) {
     text += format("{}{{\"save\":{},\"step\":{},\"world_size\":{},\"rank\":{}}}",
-                   text.back() == '[' ? "" : ",", formats::json_text(share.marker.save),
-                   share.head.step.value, share.head.world_size.value, share.rank.value);
+                   text.back() == '[' ? "" : ",", json_string(share.marker.save), share.head.step.value,
+                   share.head.world_size.value, share.rank.value);
   }
   return text + "]}";
 }

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "cli/hello_session.h"
-#include "cli/json.h"
 #include "cli/running.h"
 #include "explain/preflight/preflight.h"
 #include "rank/hello/session.h"
@@ -178,7 +178,7 @@ std::string nodes_json(const NodesCheck& check) {
     }
     hosts.push_back(std::move(host));
   }
-  return dump({{"rungs", rungs}, {"hosts", hosts}});
+  return json_text(nlohmann::ordered_json{{"rungs", rungs}, {"hosts", hosts}});
 }
 
 }  // namespace stoker::cli

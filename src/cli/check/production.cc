@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "base/time.h"
-#include "cli/json.h"
 #include "explain/production/production.h"
 
 namespace stoker::cli {
@@ -40,7 +40,8 @@ int check_production(const std::string& name, const job::Job& job, const std::op
                     {"cure", point.cure}});
   }
   const bool is_ready = count(Answer::no) == 0;
-  out.json(dump({{"job", printable(name)}, {"ready", is_ready}, {"points", list}}));
+  out.json(
+      json_text(nlohmann::ordered_json{{"job", printable(name)}, {"ready", is_ready}, {"points", list}}));
   return is_ready ? exit_code::kOk : exit_code::kFailed;
 }
 

@@ -1,7 +1,7 @@
 #include "cli/check/sarif.h"
 
+#include "base/json/json.h"
 #include "base/version.h"
-#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -46,9 +46,9 @@ std::string sarif_of(const std::string& name, const explain::Lint& lint, const W
       {"name", "stoker"}, {"version", std::string(version())}, {"rules", rules_json(words)}};
   const ordered_json run = {
       {"tool", {{"driver", driver}}}, {"columnKind", "unicodeCodePoints"}, {"results", results}};
-  return dump({{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-               {"version", "2.1.0"},
-               {"runs", ordered_json::array({run})}});
+  return json_text(nlohmann::ordered_json{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                                          {"version", "2.1.0"},
+                                          {"runs", ordered_json::array({run})}});
 }
 
 }  // namespace stoker::cli

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "cli/check/sarif.h"
-#include "cli/json.h"
 #include "cli/site/sites.h"
 #include "explain/script/lint.h"
 #include "record/run_folder.h"
@@ -267,7 +267,7 @@ int check_script(const ScriptCheck& check, Output& out) {
   } else {
     for (const ScriptFinding& finding : lint.findings) print_finding(check, lint, finding, out);
     print_end(check, lint, mended, out);
-    out.json(dump(to_json(check, lint, mended)));
+    out.json(json_text(to_json(check, lint, mended)));
   }
   const bool loses_job = mended ? mended->loses_job : lint.loses_job();
   return loses_job ? exit_code::kFailed : exit_code::kOk;
@@ -286,7 +286,7 @@ int print_rules(const Words& words, Output& out) {
                      {"origin", std::string(rule.origin)}});
   }
   out.table({"RULE", "LEVEL", "WHY"}, rows);
-  out.json(dump({{"rules", rules}}));
+  out.json(json_text(nlohmann::ordered_json{{"rules", rules}}));
   return exit_code::kOk;
 }
 

@@ -2,13 +2,13 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/process.h"
 #include "checkpoint/convert/export.h"
 #include "checkpoint/convert/import.h"
 #include "checkpoint/layout.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -76,7 +76,7 @@ Result<Done> by_python(const Path& source, const Path& target) {
       said.find("'stoker'") != std::string_view::npos)
     return Status(missing).cure("in Stoker's checkout: pip install .");
   Done done{source, 0, 0, 0};
-  const nlohmann::json told = nlohmann::json::parse(ran->out, nullptr, false);
+  const nlohmann::json told = parse_json<nlohmann::json>(ran->out);
   if (!told.is_object()) return internal("checkpoint convert: python3 said '{}'", printable(said));
   if (!ran->exit.ok()) return error_of(told.value("code", ""), told.value("message", ""));
   done.tensors = told.value("tensors", std::uint64_t{0});
@@ -154,7 +154,7 @@ int checkpoint_convert(std::span<const std::string> words, Output& out) {
                                        {"tensors", done->tensors},
                                        {"files", done->files},
                                        {"bytes", done->bytes}};
-  out.json(dump(json));
+  out.json(json_text(json));
   return exit_code::kOk;
 }
 

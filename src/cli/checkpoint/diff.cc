@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json/json.h"
 #include "checkpoint/diff/step_diff.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -129,7 +129,7 @@ nlohmann::ordered_json step_json(const checkpoint::Manifest& manifest, const std
 
 nlohmann::ordered_json values_json(const std::vector<checkpoint::ValueDiff>& values) {
   const auto parsed = [](const std::string& text) {
-    return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json::parse(text);
+    return text.empty() ? nlohmann::ordered_json() : parse_json<nlohmann::ordered_json>(text);
   };
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const auto& value : values)
@@ -173,7 +173,7 @@ std::string to_json(const checkpoint::StepDiff& diff, const Labels& labels) {
                                        {"hyper_parameters", values_json(diff.hyper_parameters)},
                                        {"tensors", std::move(tensors)},
                                        {"batch_norms", std::move(norms)}};
-  return dump(json);
+  return json_text(json);
 }
 
 Result<checkpoint::StepDiff> compare(const std::array<std::string, 2>& named, const std::string& runs,

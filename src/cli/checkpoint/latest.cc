@@ -1,9 +1,9 @@
 // `stoker checkpoint latest FOLDER`: docs/commands/checkpoint-latest.md
 #include "checkpoint/foreign/latest.h"
 
+#include "base/json/json.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -26,7 +26,7 @@ std::string to_json(const Path& folder, const checkpoint::Latest& latest) {
                                  {"skipped", std::move(skipped)}};
   if (latest.path) json["path"] = latest.path->string();
   if (latest.step) json["step"] = *latest.step;
-  return dump(json);
+  return json_text(json);
 }
 
 Status search(const Search& search, Output& out) {

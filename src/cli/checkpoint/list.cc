@@ -1,8 +1,8 @@
 // `stoker checkpoint list RUN|DIR`: docs/commands/checkpoint-list.md
+#include "base/json/json.h"
 #include "checkpoint/catalog.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -42,7 +42,7 @@ std::string to_json(const Path& directory, const std::vector<checkpoint::StepInf
     list.push_back(std::move(entry));
   }
   const nlohmann::ordered_json json = {{"directory", directory.string()}, {"steps", std::move(list)}};
-  return dump(json);
+  return json_text(json);
 }
 
 Status show(const RunChoice& choice, Output& out) {

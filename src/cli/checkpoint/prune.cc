@@ -1,10 +1,10 @@
 // `stoker checkpoint prune RUN|DIR`: docs/commands/checkpoint-prune.md
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "checkpoint/retention.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -53,7 +53,7 @@ std::string to_json(const Path& directory, const std::vector<checkpoint::Planned
   }
   const nlohmann::ordered_json json = {
       {"directory", directory.string()}, {"dry_run", dry_run}, {"steps", std::move(steps)}};
-  return dump(json);
+  return json_text(json);
 }
 
 Status prune(const Pruning& pruning, Output& out) {

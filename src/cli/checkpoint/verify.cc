@@ -1,9 +1,9 @@
 // `stoker checkpoint verify DIR`: docs/commands/checkpoint-verify.md
+#include "base/json/json.h"
 #include "checkpoint/catalog.h"
 #include "checkpoint/layout.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -72,7 +72,7 @@ int checkpoint_verify(std::span<const std::string> words, Output& out) {
     damaged += report->damages.empty() ? 0 : 1;
   }
   const nlohmann::ordered_json value = {{"steps", std::move(json)}};
-  out.json(dump(value));
+  out.json(json_text(value));
   if (damaged == 0) return exit_code::kOk;
   out.note("{} of {} checkpoints damaged; a resume passes over {}", damaged, folders->size(),
            damaged == 1 ? "it" : "them");

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -117,7 +117,7 @@ int print(const Options& o, std::vector<data::Trial> trials, Output& out) {
   out.line("best    {}", setting_of(trials[0]));
   const nlohmann::ordered_json all = {
       {"limit", best_now.limit}, {"setting", setting_of(trials[0])}, {"trials", json}};
-  out.json(dump(all));
+  out.json(json_text(all));
   return exit_code::kOk;
 }
 

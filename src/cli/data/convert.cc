@@ -1,6 +1,7 @@
 // `stoker data convert SOURCE OUT --format KIND`: docs/commands/data-convert.md
 #include <array>
 
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/choice.h"
@@ -8,7 +9,6 @@
 #include "cli/data/shard_options.h"
 #include "cli/data/table_words.h"
 #include "cli/data/threads.h"
-#include "cli/json.h"
 #include "cli/output.h"
 #include "data/pack/pack.h"
 #include "data/pack/source/tree.h"
@@ -60,11 +60,11 @@ std::string plan_json(const data::PackPlan& plan) {
                       {"samples", plan.sizing[i].samples},
                       {"shards", plan.sizing[i].shards}});
   }
-  return dump({{"source", printable(plan.outline.source)},
-               {"format", plan.outline.container},
-               {"splits", splits},
-               {"not_carried", plan.source.not_carried},
-               {"table", table_json(plan.source.table)}});
+  return json_text(nlohmann::ordered_json{{"source", printable(plan.outline.source)},
+                                          {"format", plan.outline.container},
+                                          {"splits", splits},
+                                          {"not_carried", plan.source.not_carried},
+                                          {"table", table_json(plan.source.table)}});
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ int data_convert(std::span<const std::string> words, Output& out) {
   out.line("  read back: every byte as written");
   nlohmann::ordered_json json = describe(*plan, *summary);
   json["verified"] = true;
-  out.json(dump(json));
+  out.json(json_text(json));
   return exit_code::kOk;
 }
 

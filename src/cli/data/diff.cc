@@ -1,9 +1,9 @@
 // `stoker data diff FIRST SECOND`: docs/commands/data-diff.md
 #include "data/look/diff.h"
 
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -52,7 +52,7 @@ std::string to_json(const data::DatasetDiff& diff) {
                                        {"schema", diff.schema},
                                        {"samples", samples},
                                        {"order_differs", diff.order_differs}};
-  return dump(json);
+  return json_text(json);
 }
 
 }  // namespace

@@ -5,9 +5,8 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/progress.h"
 #include "data/pack/dvc/dvc.h"
 #include "format/manifest.h"

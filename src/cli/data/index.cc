@@ -1,11 +1,11 @@
 // `stoker data index FOLDER`: docs/commands/data-index.md
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/choice.h"
 #include "cli/data/threads.h"
-#include "cli/json.h"
 #include "cli/output.h"
 #include "data/look/export_index.h"
 #include "data/look/index_build.h"
@@ -88,7 +88,7 @@ void print_index(const std::string& folder, const formats::Manifest& manifest,
                                        {"has_labels", manifest.schema.has_labels},
                                        {"written", written},
                                        {"notes", notes}};
-  out.json(dump(json));
+  out.json(json_text(json));
 }
 
 }  // namespace

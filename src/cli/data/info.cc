@@ -1,8 +1,8 @@
 // `stoker data info DATASET`: docs/commands/data-info.md
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/dvc_report.h"
-#include "cli/json.h"
 #include "cli/output.h"
 #include "format/manifest.h"
 
@@ -110,7 +110,7 @@ std::string to_json(const Path& dataset, const formats::Manifest& manifest, cons
                              {"left_out", manifest.left_out},
                              {"source_version", version_json(manifest.source)},
                              {"dvc", dvc.ok() ? to_json(*dvc) : ordered_json(dvc.status().message())}};
-  return dump(json);
+  return json_text(json);
 }
 
 }  // namespace

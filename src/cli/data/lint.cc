@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/choice.h"
 #include "cli/data/readers.h"
 #include "cli/data/threads.h"
-#include "cli/json.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -78,7 +78,7 @@ std::string to_json(const std::string& where, const data::LintReport& report) {
                              {"disk_free", census.disk_free},
                              {"inodes_free", census.disk_files_free},
                              {"findings", findings}};
-  return dump(json);
+  return json_text(json);
 }
 
 }  // namespace

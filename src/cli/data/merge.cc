@@ -1,7 +1,7 @@
 // `stoker data merge OUT`: docs/commands/data-merge.md
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/output.h"
 #include "data/pack/pack.h"
 
@@ -31,7 +31,7 @@ int data_merge(std::span<const std::string> words, Output& out) {
                                        {"bytes", manifest.bytes()},
                                        {"files_left_out", summary->left_out},
                                        {"left_out", manifest.left_out}};
-  out.json(dump(json));
+  out.json(json_text(json));
   return exit_code::kOk;
 }
 

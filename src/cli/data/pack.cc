@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/choice.h"
@@ -11,7 +12,6 @@
 #include "cli/data/shard_options.h"
 #include "cli/data/table_words.h"
 #include "cli/data/threads.h"
-#include "cli/json.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -212,7 +212,7 @@ void print_part(const data::PackPlan& plan, const data::PackSummary& summary, Ou
                                        {"shards_done", summary.shards_done},
                                        {"shards", plan.shards.size()},
                                        {"shards_done_before", summary.shards_kept}};
-  out.json(dump(json));
+  out.json(json_text(json));
 }
 
 }  // namespace
@@ -235,7 +235,7 @@ int data_pack(std::span<const std::string> words, Output& out) {
     return exit_code::kOk;
   }
   print_summary(*plan, *summary, out);
-  out.json(dump(describe(*plan, *summary)));
+  out.json(json_text(describe(*plan, *summary)));
   return exit_code::kOk;
 }
 

@@ -4,8 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "cli/output.h"
 #include "data/pack/pack.h"
 

@@ -1,7 +1,7 @@
 // `stoker data sample DATASET`: docs/commands/data-sample.md
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/output.h"
 #include "data/look/contact_sheet.h"
 
@@ -35,7 +35,7 @@ int data_sample(std::span<const std::string> words, Output& out) {
                                        {"pictures", sheet->pictures},
                                        {"broken", sheet->broken},
                                        {"bytes", sheet->html.size()}};
-  out.json(dump(json));
+  out.json(json_text(json));
   return exit_code::kOk;
 }
 

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/dvc_report.h"
 #include "cli/data/threads.h"
-#include "cli/json.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -59,7 +59,7 @@ std::string to_json(const Path& dataset, const data::VerifyReport& report, const
                                        {"damages", report.damages},
                                        {"damaged", damaged},
                                        {"dvc", to_json(dvc)}};
-  return dump(json);
+  return json_text(json);
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "base/time.h"
-#include "cli/json.h"
 #include "explain/failure/waiting.h"
 
 namespace stoker::cli {
@@ -192,12 +192,13 @@ int print_answer(const Answer& answer, const Words& words, Output& out) {
   if (answer.waiting) print_waiting(*answer.waiting, words, out);
   if (answer.diagnosis) print_diagnosis(answer, words, out);
   if (out.is_json()) {
-    out.json(dump({{"kind", answer.kind},
-                   {"name", answer.name},
-                   {"state", state.empty() ? Json(nullptr) : Json(state)},
-                   {"note", answer.note},
-                   {"waiting", answer.waiting ? to_json(*answer.waiting) : Json(nullptr)},
-                   {"diagnosis", answer.diagnosis ? to_json(*answer.diagnosis) : Json(nullptr)}}));
+    out.json(json_text(nlohmann::ordered_json{
+        {"kind", answer.kind},
+        {"name", answer.name},
+        {"state", state.empty() ? Json(nullptr) : Json(state)},
+        {"note", answer.note},
+        {"waiting", answer.waiting ? to_json(*answer.waiting) : Json(nullptr)},
+        {"diagnosis", answer.diagnosis ? to_json(*answer.diagnosis) : Json(nullptr)}}));
   }
   const bool is_unknown = answer.diagnosis && answer.diagnosis->certainty == Certainty::unknown;
   return is_unknown && !is_well(answer) ? exit_code::kFailed : exit_code::kOk;

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "cli/json.h"
+#include "base/json/json.h"
 #include "launch/interactive/interactive.h"
 #include "slurm/allocation.h"
 
@@ -30,7 +30,7 @@ int show_command(const std::vector<std::string>& words, Output& out) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_quote(word);
   out.line("{}", line);
-  out.json(dump({{"command", words}}));
+  out.json(json_text(nlohmann::ordered_json{{"command", words}}));
   return exit_code::kOk;
 }
 

@@ -1,7 +1,7 @@
 // `stoker jupyter [JOB]`: docs/commands/jupyter.md
+#include "base/json/json.h"
 #include "cli/commands.h"
 #include "cli/interactive/allocation.h"
-#include "cli/json.h"
 #include "cli/running.h"
 #include "launch/interactive/interactive.h"
 #include "launch/new_run.h"
@@ -29,14 +29,14 @@ void tell(const launch::NotebookPlace& place, const Options& o, Output& out) {
   out.line("  tunnel  {}         on your own machine", tunnel);
   out.line("  open    {}", place.url(port));
   out.line("  end     Ctrl-C here gives the allocation back");
-  out.json(dump({{"program", place.program},
-                 {"job", place.job},
-                 {"host", place.host},
-                 {"address", place.address},
-                 {"port", place.port},
-                 {"token", place.token},
-                 {"tunnel", tunnel},
-                 {"url", place.url(port)}}));
+  out.json(json_text(nlohmann::ordered_json{{"program", place.program},
+                                            {"job", place.job},
+                                            {"host", place.host},
+                                            {"address", place.address},
+                                            {"port", place.port},
+                                            {"token", place.token},
+                                            {"tunnel", tunnel},
+                                            {"url", place.url(port)}}));
   std::fflush(stdout);
 }
 

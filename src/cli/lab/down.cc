@@ -1,7 +1,7 @@
 // `stoker lab down`: docs/commands/lab-down.md
+#include "base/json/json.h"
 #include "base/stopwatch.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/lab/lab_name.h"
 #include "lab/up.h"
 
@@ -30,7 +30,7 @@ int lab_down(std::span<const std::string> words, Output& out) {
                                        {"links", removed->links},
                                        {"folder", removed->folder},
                                        {"seconds", seconds}};
-  out.json(dump(json));
+  out.json(json_text(json));
   return exit_code::kOk;
 }
 

@@ -1,6 +1,6 @@
 // `stoker lab env`: docs/commands/lab-env.md
+#include "base/json/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/lab/lab_name.h"
 #include "lab/lab.h"
 
@@ -23,7 +23,7 @@ int lab_env(std::span<const std::string> words, Output& out) {
   if (const Path modules = lab->folder / "etc/modules.sh"; path_exists(modules)) {
     out.line(". {}", shell_quote(modules.string()));
   }
-  out.json(dump(json));
+  out.json(json_text(json));
   return exit_code::kOk;
 }
 

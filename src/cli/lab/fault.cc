@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/lab/heal.h"
 #include "cli/lab/lab_name.h"
 #include "cli/output.h"
@@ -72,7 +72,7 @@ Status list(const Options& o, Output& out) {
     if (entries.empty()) out.line("{}: no fault in force", o.lab);
     if (!entries.empty()) print_in_force(entries, unix_seconds(RealClock().wall()), out);
   }
-  out.json(dump({{"lab", o.lab}, {"kinds", kinds}, {"in_force", faults}}));
+  out.json(json_text(nlohmann::ordered_json{{"lab", o.lab}, {"kinds", kinds}, {"in_force", faults}}));
   return {};
 }
 
@@ -112,12 +112,13 @@ Status cause(const Options& o, Output& out) {
   const std::string heal =
       done.heal_name.empty() ? "" : format("stoker lab fault heal {}{}", done.heal_name, name);
   out.line("{} ({})", done.text, heal.empty() ? "nothing to heal" : heal);
-  out.json(dump({{"lab", o.lab},
-                 {"kind", o.kind},
-                 {"target", o.target},
-                 {"rank", o.rank ? ordered_json(*o.rank) : ordered_json(nullptr)},
-                 {"what", done.text},
-                 {"heal", heal.empty() ? ordered_json(nullptr) : ordered_json(heal)}}));
+  out.json(
+      json_text(nlohmann::ordered_json{{"lab", o.lab},
+                                       {"kind", o.kind},
+                                       {"target", o.target},
+                                       {"rank", o.rank ? ordered_json(*o.rank) : ordered_json(nullptr)},
+                                       {"what", done.text},
+                                       {"heal", heal.empty() ? ordered_json(nullptr) : ordered_json(heal)}}));
   return {};
 }
 

@@ -1,7 +1,7 @@
 // `stoker lab fault heal [TARGET]`: docs/commands/lab-fault.md
 #include "cli/lab/heal.h"
 
-#include "cli/json.h"
+#include "base/json/json.h"
 #include "lab/fault/fault.h"
 
 namespace stoker::cli {
@@ -18,7 +18,7 @@ int tell(const std::string& lab, const lab::fault::Healed& healed, Output& out) 
     return out.fail(healed.failures[0]);
   }
   const ordered_json value = {{"lab", lab}, {"healed", healed.lines}};
-  out.json(dump(value));
+  out.json(json_text(value));
   return exit_code::kOk;
 }
 

@@ -1,8 +1,8 @@
 // `stoker lab logs [DAEMON...]`: docs/commands/lab-logs.md
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/lab/lab_name.h"
 #include "lab/lab.h"
 
@@ -62,7 +62,7 @@ Status show(const Options& o, Output& out) {
       if (chosen.size() > 1) out.line("[{}] {}", daemon, line);
     }
   }
-  out.json(dump(json));
+  out.json(json_text(json));
   return {};
 }
 

@@ -1,8 +1,8 @@
 // `stoker lab status`: docs/commands/lab-status.md
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/lab/lab_name.h"
 #include "lab/state.h"
 
@@ -88,7 +88,7 @@ int lab_status(std::span<const std::string> words, Output& out) {
     print(lab, state, out);
     json.push_back(to_json(lab, state));
   }
-  out.json(dump({{"labs", json}}));
+  out.json(json_text(nlohmann::ordered_json{{"labs", json}}));
   return exit_code::kOk;
 }
 

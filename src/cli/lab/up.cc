@@ -3,9 +3,9 @@
 
 #include <unistd.h>
 
+#include "base/json/json.h"
 #include "base/stopwatch.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/lab/lab_name.h"
 
 namespace stoker::cli {
@@ -69,7 +69,7 @@ std::string to_json(const lab::Lab& lab, double seconds) {
                                        {"accounting", lab.has_accounting},
                                        {"nodes", nodes},
                                        {"seconds", seconds}};
-  return dump(json);
+  return json_text(json);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // `stoker cancel RUN`: docs/commands/cancel.md
+#include "base/json/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/life/jobs.h"
 #include "cli/remote/host.h"
 #include "launch/control.h"
@@ -37,11 +37,12 @@ int cancel_run(const record::RunFolder& run, const Options& o, Output& out) {
     out.line("{} {}, run {}", o.dry_run ? "would end" : "asked to end:", target(*plan), run.id());
   }
   const bool is_asked = plan->how != How::none && !o.dry_run;
-  out.json(dump({{"run", run.id()},
-                 {"job", plan->scheduler_job.empty() ? nlohmann::ordered_json(nullptr)
-                                                     : nlohmann::ordered_json(plan->scheduler_job)},
-                 {"state", std::string(to_text(plan->before.life))},
-                 {"asked", is_asked}}));
+  out.json(json_text(nlohmann::ordered_json{
+      {"run", run.id()},
+      {"job", plan->scheduler_job.empty() ? nlohmann::ordered_json(nullptr)
+                                          : nlohmann::ordered_json(plan->scheduler_job)},
+      {"state", std::string(to_text(plan->before.life))},
+      {"asked", is_asked}}));
   return exit_code::kOk;
 }
 
@@ -59,10 +60,10 @@ int cancel_job(const Target& target, const Options& o, Output& out) {
   const std::string name = name_of(target, *jobs);
   if (!is_wanted) out.line("{}: is over already ({})", name, to_text(life));
   if (is_wanted) out.line("{} {} ({})", o.dry_run ? "would end" : "asked to end:", name, to_text(life));
-  out.json(dump({{"run", nullptr},
-                 {"job", target.job},
-                 {"state", std::string(to_text(life))},
-                 {"asked", is_wanted && !o.dry_run}}));
+  out.json(json_text(nlohmann::ordered_json{{"run", nullptr},
+                                            {"job", target.job},
+                                            {"state", std::string(to_text(life))},
+                                            {"asked", is_wanted && !o.dry_run}}));
   return exit_code::kOk;
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "base/time.h"
-#include "cli/json.h"
 
 namespace stoker::cli {
 namespace {
@@ -121,20 +121,20 @@ void print_jobs(const Target& target, const std::vector<JobLife>& jobs, Output& 
   if (left_out > 0) out.line("... and {} more that are not done", grouped(left_out));
 }
 
-std::string json_of(const std::vector<observe::Doubt>& doubts) { return dump(to_json(doubts)); }
+std::string json_of(const std::vector<observe::Doubt>& doubts) { return json_text(to_json(doubts)); }
 
 std::string json_of(const std::vector<JobLife>& jobs) {
   Json list = Json::array();
   for (const JobLife& job : jobs) list.push_back(to_json(job));
-  return dump(list);
+  return json_text(list);
 }
 
 std::string json_of(const slurm::SlurmCommands& scheduler) {
   const slurm::CallBudget& budget = scheduler.budget();
-  return dump({{"calls", scheduler.calls().count},
-               {"seconds", Seconds(scheduler.calls().spent).count()},
-               {"per_s", budget.per_second()},
-               {"left", static_cast<std::int64_t>(budget.left())}});
+  return json_text(nlohmann::ordered_json{{"calls", scheduler.calls().count},
+                                          {"seconds", Seconds(scheduler.calls().spent).count()},
+                                          {"per_s", budget.per_second()},
+                                          {"left", static_cast<std::int64_t>(budget.left())}});
 }
 
 }  // namespace stoker::cli

@@ -1,13 +1,12 @@
 // `stoker logs RUN`: docs/commands/logs.md
 #include <memory>
 
-#include <nlohmann/json.hpp>
 #include <re2/re2.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/time.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/life/jobs.h"
 #include "cli/life/task_logs.h"
 #include "cli/remote/host.h"
@@ -129,7 +128,7 @@ Status show_job(const Target& target, const Options& o, const RE2* regex, Output
   if (o.is_following && !is_over(jobs[0].life)) RETURN_IF_ERROR(follow_job(target.job, follower, sink));
   RETURN_IF_ERROR(follower.read_new(sink));
   follower.finish(sink);
-  out.json(dump({{"job", target.job}, {"log", log.string()}, {"lines", lines}}));
+  out.json(json_text(nlohmann::ordered_json{{"job", target.job}, {"log", log.string()}, {"lines", lines}}));
   return {};
 }
 
@@ -164,7 +163,7 @@ Status show_run(const record::RunFolder& run, const Options& o, const RE2* regex
   RETURN_IF_ERROR(print(run, reader, sink, o.is_following));
   show_batch_log(attempt, out);
   const nlohmann::ordered_json value = {{"run", run.id()}, {"attempt", attempt.number()}, {"lines", lines}};
-  if (out.is_json()) out.json(dump(value));
+  if (out.is_json()) out.json(json_text(value));
   return {};
 }
 

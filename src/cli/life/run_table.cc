@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "base/time.h"
-#include "cli/json.h"
 #include "cli/life/jobs.h"
 #include "cli/runs.h"
 #include "job/job.h"
@@ -57,7 +57,7 @@ nlohmann::ordered_json to_json(const RunLine& line) {
           {"validation_top1", or_null(line.progress.validation_top1)},
           {"exit_code", or_null(line.life.records.exit_code)},
           {"reason", line.problem.ok() ? line.life.note : std::string(line.problem.message())},
-          {"doubts", nlohmann::ordered_json::parse(json_of(line.doubts))}};
+          {"doubts", parse_json<nlohmann::ordered_json>(json_of(line.doubts))}};
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ void print_runs(const std::vector<RunLine>& lines, Output& out) {
 std::string json_of(const std::vector<RunLine>& lines) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const RunLine& line : lines) list.push_back(to_json(line));
-  return dump(list);
+  return json_text(list);
 }
 
 }  // namespace stoker::cli

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cli/json.h"
+#include "base/json/json.h"
 #include "cli/runs.h"
 #include "launch/array/array_state.h"
 #include "launch/array/live_tasks.h"
@@ -37,7 +37,8 @@ class TaskPrinter {
     if (what_.is_following) RETURN_IF_ERROR(follow());
     for (Log& log : logs_) log.text.finish(sink_of(log.task));
     name_failures();
-    out_.json(dump({{"run", what_.run.id()}, {"attempt", what_.attempt.number()}, {"lines", lines_}}));
+    out_.json(json_text(nlohmann::ordered_json{
+        {"run", what_.run.id()}, {"attempt", what_.attempt.number()}, {"lines", lines_}}));
     return {};
   }
 

@@ -1,9 +1,9 @@
 // `stoker top RUN`: docs/commands/top.md
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "base/time.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/life/jobs.h"
 #include "launch/array/live_tasks.h"
 #include "launch/life.h"
@@ -226,7 +226,7 @@ int top(std::span<const std::string> words, Output& out) {
     const View view = look(*run, is_asked ? &scheduler : nullptr);
     if (is_live && out.is_terminal()) out.raw("\x1b[H\x1b[2J");
     print(*run, view, out);
-    if (out.is_json()) out.json(dump(to_json_value(*run, view)));
+    if (out.is_json()) out.json(json_text(to_json_value(*run, view)));
     std::fflush(stdout);
     if (!is_live || (view.is_certain && launch::is_over(view.life.life))) return exit_code::kOk;
     pause_for(o.every.value_or(1s));

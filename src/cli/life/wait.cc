@@ -1,6 +1,6 @@
 // `stoker wait RUN`: docs/commands/wait.md
+#include "base/json/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/life/jobs.h"
 #include "cli/remote/host.h"
 #include "launch/control.h"
@@ -51,11 +51,11 @@ int wait_for_run(const record::RunFolder& run, const Options& o, Output& out) {
   if (const auto attempt = run.last_attempt(); attempt.ok() && ended->life == launch::Life::done)
     doubts = observe::doubts_of(*attempt);
   const int code = tell_doubts(doubts, o, launch::exit_code_of(*ended), out);
-  out.json(dump({{"run", run.id()},
-                 {"state", std::string(to_text(ended->life))},
-                 {"exit_code", code},
-                 {"reason", ended->note},
-                 {"doubts", Json::parse(json_of(doubts))}}));
+  out.json(json_text(nlohmann::ordered_json{{"run", run.id()},
+                                            {"state", std::string(to_text(ended->life))},
+                                            {"exit_code", code},
+                                            {"reason", ended->note},
+                                            {"doubts", parse_json<Json>(json_of(doubts))}}));
   return code;
 }
 
@@ -73,10 +73,10 @@ int wait_for_job(const Target& target, const Options& o, Output& out) {
   const std::vector<observe::Doubt> doubts =
       ended->size() == 1 ? ended->front().doubts : std::vector<observe::Doubt>();
   const int code = tell_doubts(doubts, o, launch::exit_code_of(*ended), out);
-  out.json(dump({{"job", target.job},
-                 {"state", std::string(to_text(life_of_all(*ended)))},
-                 {"exit_code", code},
-                 {"jobs", Json::parse(json_of(*ended))}}));
+  out.json(json_text(nlohmann::ordered_json{{"job", target.job},
+                                            {"state", std::string(to_text(life_of_all(*ended)))},
+                                            {"exit_code", code},
+                                            {"jobs", parse_json<Json>(json_of(*ended))}}));
   return code;
 }
 

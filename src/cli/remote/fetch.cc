@@ -1,8 +1,8 @@
 // `stoker fetch RUN --host HOST`: docs/commands/fetch.md
 #include <filesystem>
 
+#include "base/json/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/remote/host.h"
 #include "cli/runs.h"
 
@@ -52,11 +52,11 @@ int fetch(std::span<const std::string> words, Output& out) {
   out.line("fetched {} from {}: {} files, {}{}", run.folder.filename(), host->host, grouped(run.files),
            rounded(ByteCount{run.bytes}), run.is_again ? ", in place of an older copy" : "");
   out.line("  next  stoker report {}", shell_quote(near(run.folder)));
-  out.json(dump({{"run", run.folder.filename().string()},
-                 {"folder", std::filesystem::absolute(run.folder).string()},
-                 {"host", host->host},
-                 {"files", run.files},
-                 {"bytes", run.bytes}}));
+  out.json(json_text(nlohmann::ordered_json{{"run", run.folder.filename().string()},
+                                            {"folder", std::filesystem::absolute(run.folder).string()},
+                                            {"host", host->host},
+                                            {"files", run.files},
+                                            {"bytes", run.bytes}}));
   return exit_code::kOk;
 }
 

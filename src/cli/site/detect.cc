@@ -1,8 +1,8 @@
 // `stoker site detect`: docs/commands/site-detect.md
 #include "base/file.h"
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/runs.h"
 #include "cli/site/sites.h"
 #include "job/site/describe.h"
@@ -64,7 +64,8 @@ int site_detect(std::span<const std::string> words, Output& out) {
   if (is_known && !o.force && o.out.empty() && !dry_run) {
     out.line("this is {}: {}", here->site.name, here->site.what);
     out.line("  next  stoker site show");
-    out.json(dump({{"name", here->site.name}, {"known", true}, {"file", here->site.file.string()}}));
+    out.json(json_text(nlohmann::ordered_json{
+        {"name", here->site.name}, {"known", true}, {"file", here->site.file.string()}}));
     return exit_code::kOk;
   }
   auto scheduler = make_scheduler();
@@ -76,7 +77,8 @@ int site_detect(std::span<const std::string> words, Output& out) {
       job::site_text(site);
   if (dry_run) {
     out.raw(text);
-    out.json(dump({{"name", site.name}, {"known", is_known}, {"file", nullptr}, {"profile", text}}));
+    out.json(json_text(nlohmann::ordered_json{
+        {"name", site.name}, {"known", is_known}, {"file", nullptr}, {"profile", text}}));
     return exit_code::kOk;
   }
   const Path file = o.out.empty() ? places->own / (site.name + ".yaml") : Path(o.out);
@@ -85,7 +87,8 @@ int site_detect(std::span<const std::string> words, Output& out) {
            site.nodes.size());
   out.line("  wrote {}", near(file));
   out.line("  next  stoker site show");
-  out.json(dump({{"name", site.name}, {"known", is_known}, {"file", file.string()}, {"profile", text}}));
+  out.json(json_text(nlohmann::ordered_json{
+      {"name", site.name}, {"known", is_known}, {"file", file.string()}, {"profile", text}}));
   return exit_code::kOk;
 }
 

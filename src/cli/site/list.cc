@@ -1,7 +1,7 @@
 // `stoker site list`: docs/commands/site-list.md
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/site/sites.h"
 
 namespace stoker::cli {
@@ -29,7 +29,7 @@ int site_list(std::span<const std::string> words, Output& out) {
                      {"damaged", !listed.site.has_value()}});
   }
   out.table({"SITE", "", "WHAT"}, rows);
-  out.json(dump({{"sites", sites}}));
+  out.json(json_text(nlohmann::ordered_json{{"sites", sites}}));
   return exit_code::kOk;
 }
 

@@ -1,7 +1,7 @@
 // `stoker site show [SITE]`: docs/commands/site-show.md
+#include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/site/sites.h"
 
 namespace stoker::cli {
@@ -91,7 +91,7 @@ int site_show(std::span<const std::string> words, Output& out) {
   if (!found->asked_for.empty()) out.note("site {} is now {}", found->asked_for, found->site.name);
   if (found->site.is_enforced) out.note("the limits of /etc/stoker/site.yaml are in it");
   out.raw(job::site_text(found->site));
-  out.json(dump(to_json(found->site)));
+  out.json(json_text(to_json(found->site)));
   return exit_code::kOk;
 }
 

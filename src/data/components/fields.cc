@@ -3,9 +3,8 @@
 #include <cmath>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "base/encode.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "data/pack/source/csv.h"
 
@@ -77,7 +76,7 @@ Status wrong_kind(const Field& field) {
 }
 
 Result<std::vector<FieldValue>> from_json(std::string_view text, std::span<const Field> fields) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text);
   if (json.is_discarded()) return corrupt("{}: no JSON", fields[0].component);
   std::vector<FieldValue> values;
   for (const Field& field : fields) {

@@ -4,10 +4,9 @@
 #include <bit>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "base/encode.h"
 #include "base/hash.h"
+#include "base/json/json.h"
 
 namespace stoker::data {
 
@@ -22,7 +21,7 @@ constexpr std::string_view kDatabase = "index.sqlite";
 constexpr std::string_view kUuid = "index.uuid";
 constexpr std::string_view kPendingDatabase = "index.sqlite.part";  // until it is whole
 
-std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump(const Json& json) { return json_text(json, 1) + "\n"; }
 
 // YAML in its plainest form: quoted names, one a line.
 std::string splits_text(const formats::Manifest& manifest) {
@@ -35,7 +34,7 @@ std::string splits_text(const formats::Manifest& manifest) {
                          (wanted == "train" && split.name == "all");
       if (!is_it) continue;
       for (const formats::ShardInfo& shard : split.shards)
-        text += format("\n  - {}", Json(shard.file).dump());
+        text += format("\n  - {}", json_string(shard.file));
       has_any = has_any || !split.shards.empty();
     }
     text += has_any ? "\n" : " []\n";
@@ -56,7 +55,7 @@ std::string dataset_text(const ShardSample& sample, const formats::Manifest& man
   const std::string head = "__module__: megatron.energon\n";
   if (image.empty() || label.empty()) return head + "__class__: CrudeWebdataset\nsubflavors: {}\n";
   return format("{}__class__: ImageClassificationWebdataset\nfield_map:\n  image: {}\n  label: {}\n", head,
-                Json(image).dump(), Json(label).dump());
+                json_string(image), json_string(label));
 }
 
 std::string counts_text(const formats::Manifest& manifest) {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "data/look/arrays/hdf5_view.h"
 #include "data/look/energon.h"
 #include "data/look/shard_scan.h"
@@ -16,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump(const Json& json) { return json_text(json, 1) + "\n"; }
 
 // One line for each sample: ext offset size name, for each component.
 Result<std::string> dali_index(const std::string& subject, const ShardScan& scan) {

@@ -8,9 +8,8 @@
 #include <optional>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/hash.h"
+#include "base/json/json.h"
 #include "base/thread.h"
 #include "data/look/arrays/hdf5_view.h"
 #include "data/look/shard_scan.h"
@@ -157,7 +156,7 @@ class ShardReading {
   static std::optional<std::int64_t> label_in(std::string_view extension, std::string_view text) {
     std::int64_t number = 0;
     if (extension == "cls") return parse_number(trim(text), &number) ? std::optional(number) : std::nullopt;
-    const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const auto json = parse_json<nlohmann::json>(text);
     if (!json.is_object() || !json.contains("label") || !json["label"].is_number_integer())
       return std::nullopt;
     return json["label"].get<std::int64_t>();

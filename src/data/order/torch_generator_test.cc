@@ -1,8 +1,8 @@
 #include "data/order/torch_generator.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "base/json/json.h"
 #include "data/golden_test.h"
 
 namespace stoker::data {

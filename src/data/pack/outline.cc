@@ -1,8 +1,7 @@
 #include "data/pack/outline.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/hash.h"
+#include "base/json/json.h"
 
 namespace stoker::data {
 
@@ -49,7 +48,7 @@ std::string Outline::encode() const {
   if (version) json["version"] = {version->file, version->md5, version->bytes, version->files};
   json["shards"] = Json::array();
   for (const ShardOutline& shard : shards) json["shards"].push_back({shard.file, shard.split});
-  const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string body = json_text(json) + "\n";
   return format("{:08x}\n{}", crc32c(body), body);
 }
 
@@ -59,7 +58,7 @@ Result<Outline> Outline::decode(std::string_view text, std::string_view subject)
     return corrupt("{}: is damaged", subject);
   }
   try {
-    Outline outline = outline_of(Json::parse(body));
+    Outline outline = outline_of(parse_json<Json>(body));
     for (const ShardOutline& shard : outline.shards) {
       if (shard.split >= outline.splits.size()) return corrupt("{}: is damaged", subject);
     }

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "data/pack/pack.h"
 #include "data/pack/source/order_hash.h"
 #include "format/samples/writer.h"
@@ -96,7 +95,7 @@ std::string label_json(const std::vector<std::string>& classes, std::int64_t lab
   nlohmann::ordered_json json = {{"label", label}};
   if (static_cast<std::size_t>(label) < classes.size())
     json["class"] = classes[static_cast<std::size_t>(label)];
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 void SampleBytes::add(const SampleBytes& other) {

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/text.h"
 
 namespace stoker::explain {
@@ -187,7 +186,7 @@ std::optional<Quota> parse_beegfs_lines(std::string_view text, const QuotaOf& of
   std::optional<Quota> group;
   for (std::string_view line : split(text, '\n')) {
     if (!trim(line).starts_with('{')) continue;  // "INFO: Quota usage information is fetched every 30s ..."
-    const auto object = nlohmann::json::parse(line, nullptr, false);
+    const auto object = parse_json<nlohmann::json>(line);
     if (!object.is_object()) continue;
     const std::string type = text_of(object, "type");
     const std::string id = text_of(object, "id");

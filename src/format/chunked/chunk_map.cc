@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include <nlohmann/json.hpp>
-
 #include "base/encode.h"
+#include "base/json/json.h"
 #include "format/chunked/windows_internal.h"
 #include "format/load.h"
 
@@ -256,7 +255,7 @@ std::string ChunkMap::encode() const {
     for (const ShardPart& part : parts_) files.push_back({part.file, part.bytes});
     list = {{"arrays", std::move(list)}, {"parts", std::move(files)}};
   }
-  const std::string text = list.dump();
+  const std::string text = json_text(list);
   std::string out;
   const auto put = [&out](std::uint64_t value) {
     out.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -280,7 +279,7 @@ Result<ChunkMap> ChunkMap::parse(std::span<const std::byte> bytes, std::uint64_t
   const std::uint64_t length = bytes.size() < 8 ? 0 : load<std::uint64_t>(bytes, 0);
   if (bytes.size() < 8 || length > bytes.size() - 8) return damaged();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);
-  json list = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json list = parse_json<json>(text);
   std::vector<ShardPart> parts;
   if (list.is_object()) {
     if (list.size() != 2 || !list.contains("arrays") || !list.contains("parts") ||

@@ -3,8 +3,7 @@
 
 #include <cstring>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "format/chunks/filters.h"
 #include "format/parquet/pages/unpack.h"
 
@@ -26,7 +25,7 @@ class PlainCoder final : public ChunkCoder {
   explicit PlainCoder(std::size_t swap_unit) : swap_unit_(swap_unit) {}
 
   Kind kind() const override { return Kind::plain; }
-  std::string to_text() const override { return json{{"swap", swap_unit_}}.dump(); }
+  std::string to_text() const override { return json_text(json{{"swap", swap_unit_}}); }
   Result<Buffer> decode(const StoredChunk& /*place*/, std::uint64_t bytes, std::span<const std::byte> stored,
                         std::string_view subject) const override {
     if (stored.size() > bytes || stored.size() % swap_unit_ != 0)
@@ -57,7 +56,7 @@ class PageCoder final : public ChunkCoder {
 
 // A small number of a coding that has nothing else, or nothing.
 std::optional<std::uint64_t> only_number(const std::string& text, const char* name) {
-  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json parsed = parse_json<json>(text);
   const bool holds = parsed.is_object() && parsed.size() == 1 && parsed.contains(name) &&
                      parsed[name].is_number_unsigned() && parsed[name].get<std::uint64_t>() <= 64;
   return holds ? std::optional(parsed[name].get<std::uint64_t>()) : std::nullopt;

@@ -5,8 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "base/status.h"
 #include "format/chunked/windows.h"
 

@@ -3,9 +3,8 @@
 #include <array>
 #include <tuple>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "format/hdf5/ask_type_internal.h"
 
 namespace stoker::formats::hdf5 {
@@ -20,7 +19,7 @@ constexpr std::uint64_t kMostChunks = 1u << 24;
 constexpr std::uint64_t kMostInline = 1u << 20;
 constexpr std::size_t kLongestName = 4096;
 
-std::string answer(const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); }
+std::string answer(const Json& json) { return json_ascii(json); }
 
 std::string failure(const Status& status) {
   return answer({{"error", status.message()}, {"code", static_cast<int>(status.code())}});

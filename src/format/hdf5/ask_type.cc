@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "base/json/json.h"
 #include "format/hdf5/ask_type_internal.h"
 
 namespace stoker::formats::hdf5 {

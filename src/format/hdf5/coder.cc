@@ -1,7 +1,6 @@
 #include "format/hdf5/coder.h"
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "format/chunks/filters.h"
 #include "format/hdf5/filters.h"
 
@@ -23,7 +22,7 @@ class Hdf5Coder final : public ChunkCoder {
   std::string to_text() const override {
     json list = json::array();
     for (const hdf5::Filter& filter : filters_) list.push_back({filter.id, filter.values});
-    return json{{"filters", std::move(list)}, {"swap", swap_unit_}}.dump();
+    return json_text(json{{"filters", std::move(list)}, {"swap", swap_unit_}});
   }
 
   Result<Buffer> decode(const StoredChunk& place, std::uint64_t bytes, std::span<const std::byte> stored,
@@ -60,7 +59,7 @@ bool take_filter(const json& from, hdf5::Filter& filter) {
 Result<std::shared_ptr<const ChunkCoder>> parse_hdf5_coder(const std::string& text, const ChunkedArray& about,
                                                            std::string_view subject) {
   const auto damaged = [&] { return corrupt("{}: its coding is damaged", subject); };
-  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json parsed = parse_json<json>(text);
   const bool holds = parsed.is_object() && parsed.size() == 2 && parsed.contains("filters") &&
                      parsed["filters"].is_array() && parsed["filters"].size() <= 32 &&
                      parsed.contains("swap") && is_number(parsed["swap"], 64) && !about.is_list();

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "format/chunks/filters.h"
 #include "format/hdf5/api.h"
 #include "format/hdf5/ask.h"
@@ -163,7 +162,7 @@ Result<Description> description(const Json& json, const Path& file) {
 
 // What a child said, or its error.
 Result<Json> parsed(const std::string& text, const Path& file) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text);
   if (!json.is_object()) return corrupt("{}: libhdf5's answer makes no sense", file);
   const auto error = json.find("error");
   if (error == json.end()) return json;

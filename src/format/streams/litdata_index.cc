@@ -1,9 +1,8 @@
 // LitData: https://github.com/Lightning-AI/litData
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "base/encode.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "format/streams/parse_index_internal.h"
 
@@ -72,7 +71,7 @@ class LeafNames {
       leaves_.push_back({name, is_named});
       return {};
     }
-    const Json keys = Json::parse(text_of(spec, "context").value_or(""), nullptr, false);
+    const Json keys = parse_json<Json>(text_of(spec, "context").value_or(""));
     const bool has_keys = keys.is_array() && keys.size() == children.size() &&
                           std::all_of(keys.begin(), keys.end(), [](const Json& k) { return k.is_string(); });
     for (std::size_t i = 0; i < children.size(); ++i) {
@@ -94,7 +93,7 @@ Result<std::vector<StreamColumn>> columns_of(const Json& config, const std::stri
     return corrupt("{}: config has no data_format", subject);
   LeafNames names;
   if (const std::optional<std::string> text = text_of(config, "data_spec")) {
-    const Json spec = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    const Json spec = parse_json<Json>(*text);
     if (!spec.is_array() || spec.size() != 2 || spec[0] != 1)
       return corrupt("{}: data_spec is no tree of version 1", subject);
     if (Status status = names.walk(spec[1], "", false, 0); !status.ok())

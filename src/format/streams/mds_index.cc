@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <limits>
 
-#include <nlohmann/json.hpp>
-
 #include "base/encode.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "format/streams/parse_index_internal.h"
 
@@ -181,7 +180,7 @@ Result<StreamShard> shard_of(const Json& json, const Path& folder, const std::st
 }  // namespace
 
 Result<std::vector<StreamColumn>> mds_columns(std::string_view config, const std::string& subject) {
-  const Json json = Json::parse(config, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(config);
   if (!json.is_object()) return corrupt("{}: what it says of its columns is no JSON object", subject);
   return columns_of(json, subject);
 }

@@ -1,8 +1,7 @@
 // LitData's form of lists and objects: a byte that says what follows, then that.
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "format/load.h"
 #include "format/streams/stream_values.h"
 
@@ -30,17 +29,6 @@ enum Tag : unsigned {
   kNone,
   kRecord = 0x10,  // in records: none, text, integer, real, boolean behind it
 };
-
-// Discarded for what is no JSON, and for what is deeper than anybody writes: to write it again calls itself.
-Json parse_shallow(std::string_view text) {
-  bool is_deep = false;
-  const auto callback = [&](int depth, Json::parse_event_t, Json&) {
-    is_deep = is_deep || depth > kDeepest;
-    return !is_deep;
-  };
-  Json json = Json::parse(text, callback, /*allow_exceptions=*/false);
-  return is_deep ? Json(Json::value_t::discarded) : json;
-}
 
 class Nested {
  public:
@@ -114,7 +102,7 @@ class Nested {
     if (tag == kJson) {
       std::string found;
       if (!text(found)) return false;
-      into = parse_shallow(found);
+      into = parse_json<Json>(found);
       return !into.is_discarded();
     }
     if (left_.size() < kWord) return false;
@@ -168,11 +156,11 @@ Result<std::string> nested_to_json(std::span<const std::byte> bytes, const std::
   const bool is_text = !bytes.empty() && static_cast<unsigned>(bytes[0]) > kFirstOfText;
   if (is_text) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    json = parse_shallow(text);
+    json = parse_json<Json>(text);
   }
   if (is_text ? json.is_discarded() : !nested.read(json, 0) || !nested.is_at_end())
     return corrupt("{}: lists and objects that cannot be read", subject);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace stoker::formats

@@ -1,8 +1,7 @@
 #include "format/streams/stream_index.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/bytes.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "format/streams/parse_index_internal.h"
 
@@ -13,7 +12,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr ByteCount kIndexLimit = 1_GiB;
-constexpr int kDeepest = 64;
 
 bool is_mds(const Json& json) { return json.contains("shards") && json["shards"].is_array(); }
 bool is_litdata(const Json& json) {
@@ -22,14 +20,8 @@ bool is_litdata(const Json& json) {
 
 Result<Json> parse(const Path& file) {
   OK_OR_RETURN(text, read_file(file, kIndexLimit));
-  // No real one is deep, and the parser calls itself.
-  bool is_deep = false;
-  const auto callback = [&](int depth, Json::parse_event_t, Json&) {
-    is_deep = is_deep || depth > kDeepest;
-    return !is_deep;
-  };
-  Json json = Json::parse(text, callback, /*allow_exceptions=*/false);
-  if (is_deep || !json.is_object()) return corrupt("{}: is no JSON object", printable(file.string()));
+  Json json = parse_json<Json>(text);
+  if (!json.is_object()) return corrupt("{}: is no JSON object", printable(file.string()));
   return json;
 }
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include <nlohmann/json.hpp>
-
+#include "base/encode.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "format/load.h"
 
@@ -222,9 +222,9 @@ Result<std::string> number_to_json(const StreamColumn& column, std::span<const s
   if (column.kind == ColumnKind::digits) {
     const std::string text(reinterpret_cast<const char*>(value.data()), value.size());
     const bool is_number = !text.empty() && text.find_first_not_of("0123456789+-.eE") == std::string::npos &&
-                           nlohmann::json::accept(text);
+                           !parse_json<nlohmann::json>(text).is_discarded();
     if (is_number) return text;
-    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return json_string(text);
   }
   if (value.size() != width_of(column))
     return corrupt("{}: column '{}': a number of {} bytes", subject, printable(column.name), value.size());
@@ -235,7 +235,7 @@ Result<std::string> number_to_json(const StreamColumn& column, std::span<const s
   if (value.size() == sizeof(double)) number = load<double>(value, 0);
   if (value.size() == sizeof(float)) number = static_cast<double>(load<float>(value, 0));
   if (value.size() == 2) number = static_cast<double>(from_half(load<std::uint16_t>(value, 0)));
-  return nlohmann::json(number).dump();
+  return json_text(nlohmann::json(number));
 }
 
 std::optional<std::int64_t> whole_number(const StreamColumn& column, std::span<const std::byte> value) {

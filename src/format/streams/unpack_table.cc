@@ -9,10 +9,9 @@
 #include <span>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include "base/bytes.h"
 #include "base/encode.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "format/load.h"
 #include "format/streams/arrow.h"
@@ -164,11 +163,11 @@ class JsonText {
       case Kind::natural:
         return add(format("{}", whole_of(column.number(i), false)));
       case Kind::real:
-        return add(Json(real_of(column.number(i))).dump());
+        return add(json_text(Json(real_of(column.number(i)))));
       case Kind::boolean:
         return add(column.truth(i) ? "true" : "false");
       case Kind::text:
-        return add(quoted(text_of(column.value(i))));
+        return add(json_string(text_of(column.value(i))));
       case Kind::fields:
         return put_fields(column, i);
       default:
@@ -189,15 +188,12 @@ class JsonText {
   Status put_fields(const ArrowColumn& column, std::uint64_t i) {
     text_ += '{';
     for (std::size_t k = 0; k < column.children.size(); ++k) {
-      text_ += format("{}{}:", k > 0 ? "," : "", quoted(column.children[k].field->name));
+      text_ += format("{}{}:", k > 0 ? "," : "", json_string(column.children[k].field->name));
       RETURN_IF_ERROR(put(column.children[k], i));
     }
     return add("}");
   }
 
-  static std::string quoted(std::string_view text) {
-    return Json(text).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-  }
   Status add(std::string_view text) {
     text_ += text;
     return {};

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include <nlohmann/json.hpp>
+#include "base/json/json.h"
 
 namespace stoker::formats {
 
@@ -116,7 +116,7 @@ std::optional<std::string> zarr_v2_name(const ElementType& type, ByteOrder order
 }
 
 Result<ElementType> parse_zarr_v3_type(std::string_view json) {
-  const Json value = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json value = parse_json<Json>(json);
   if (value.is_object()) {
     const auto name = value.find("name");
     if (name == value.end() || !name->is_string()) return unknown(json.substr(0, 80));
@@ -155,12 +155,12 @@ std::string zarr_v3_name(const ElementType& type) {
     const Json json = {
         {"name", type.letter == 'M' ? "numpy.datetime64" : "numpy.timedelta64"},
         {"configuration", {{"unit", type.time_unit.substr(letters)}, {"scale_factor", factor}}}};
-    return json.dump();
+    return json_text(json);
   }
   const char* name = type.kind == Kind::text ? "fixed_length_utf32"
                      : type.letter == 'S'    ? "null_terminated_bytes"
                                              : "raw_bytes";
-  return Json{{"name", name}, {"configuration", {{"length_bytes", type.bytes}}}}.dump();
+  return json_text(Json{{"name", name}, {"configuration", {{"length_bytes", type.bytes}}}});
 }
 
 }  // namespace stoker::formats

@@ -6,8 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "base/status.h"
 #include "format/chunks/box.h"
 #include "format/zarr/metadata.h"
@@ -88,9 +87,6 @@ class Fields {
   std::string subject_;
   Status status_;
 };
-
-/// A document's text, or a value that is_discarded().
-inline Json parsed(std::string_view text) { return Json::parse(text, nullptr, /*allow_exceptions=*/false); }
 
 /// A numcodecs or version 3 codec configuration: `name` with the rest in `fields_of`. Refuses by name what is
 /// not read.

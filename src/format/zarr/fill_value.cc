@@ -4,9 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include <nlohmann/json.hpp>
-
 #include "base/encode.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "format/zarr/data_type.h"
 
@@ -69,7 +68,7 @@ double float_value(const ElementType& type, std::span<const std::byte> bytes) {
 }
 
 Status unfit(const Json& value) {
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string text = json_ascii(value);
   if (text.size() > 60) text = text.substr(0, 60) + "...";
   return invalid("fill value {} does not fit the data type", printable(text));
 }
@@ -231,7 +230,7 @@ Json integer_json(bool is_signed, std::span<const std::byte> bytes) {
 }  // namespace
 
 Result<Bytes> parse_fill_value(const ElementType& type, std::string_view json) {
-  const Json value = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json value = parse_json<Json>(json);
   if (value.is_null()) return Bytes(type.bytes);
   switch (type.kind) {
     case Kind::boolean:
@@ -273,25 +272,24 @@ std::string fill_value_json(const ElementType& type, std::span<const std::byte> 
       return element[0] == std::byte{0} ? "false" : "true";
     case Kind::signed_integer:
     case Kind::time:
-      return integer_json(true, element).dump();
+      return json_text(integer_json(true, element));
     case Kind::unsigned_integer:
-      return integer_json(false, element).dump();
+      return json_text(integer_json(false, element));
     case Kind::floating:
     case Kind::brain:
-      return number_json(type, element).dump();
+      return json_text(number_json(type, element));
     case Kind::complex: {
       const ElementType half = {
           .kind = Kind::floating, .bytes = type.bytes / 2, .letter = 'f', .time_unit = {}};
-      return Json::array(
-                 {number_json(half, element.first(half.bytes)), number_json(half, element.last(half.bytes))})
-          .dump();
+      return json_text(Json::array(
+          {number_json(half, element.first(half.bytes)), number_json(half, element.last(half.bytes))}));
     }
     case Kind::bytes:
-      if (version == 2 || type.letter == 'S') return Json(base64(element)).dump();
+      if (version == 2 || type.letter == 'S') return json_text(Json(base64(element)));
       {
         Json list = Json::array();
         for (const std::byte byte : element) list.push_back(static_cast<int>(byte));
-        return list.dump();
+        return json_text(list);
       }
     case Kind::text: {
       std::string text;
@@ -300,7 +298,7 @@ std::string fill_value_json(const ElementType& type, std::span<const std::byte> 
         if (code == 0) break;
         text += utf8(code);
       }
-      return Json(text).dump();
+      return json_text(Json(text));
     }
   }
   return "null";

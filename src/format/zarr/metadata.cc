@@ -91,7 +91,7 @@ std::string v2_json(const ZarrMetadata& metadata) {
         zarr_json::codec_json(codec, 2);
   }
   const Json fill =
-      metadata.has_fill ? zarr_json::parsed(fill_value_json(metadata.type, metadata.fill, 2)) : Json();
+      metadata.has_fill ? parse_json<Json>(fill_value_json(metadata.type, metadata.fill, 2)) : Json();
   const Json document = {{"chunks", metadata.chunks},
                          {"compressor", std::move(compressor)},
                          {"dimension_separator", std::string(1, metadata.separator)},
@@ -101,7 +101,7 @@ std::string v2_json(const ZarrMetadata& metadata) {
                          {"order", metadata.pipeline.axes.empty() ? "C" : "F"},
                          {"shape", metadata.shape},
                          {"zarr_format", 2}};
-  return document.dump(1) + "\n";
+  return json_text(document, 1) + "\n";
 }
 
 bool is_reversed(const std::vector<std::size_t>& axes) {
@@ -150,17 +150,17 @@ std::string to_json(const ZarrMetadata& metadata) {
       {"zarr_format", 3},
       {"node_type", "array"},
       {"shape", metadata.shape},
-      {"data_type", zarr_json::parsed(zarr_v3_name(metadata.type))},
+      {"data_type", parse_json<Json>(zarr_v3_name(metadata.type))},
       {"chunk_grid", {{"name", "regular"}, {"configuration", {{"chunk_shape", metadata.chunks}}}}},
       {"chunk_key_encoding",
        {{"name", metadata.has_prefix ? "default" : "v2"},
         {"configuration", {{"separator", std::string(1, metadata.separator)}}}}},
-      {"fill_value", zarr_json::parsed(fill_value_json(metadata.type, metadata.fill, 3))},
+      {"fill_value", parse_json<Json>(fill_value_json(metadata.type, metadata.fill, 3))},
       {"codecs", metadata.sharding ? Json::array({sharding_json(metadata)})
                                    : pipeline_json(metadata.pipeline, metadata)},
-      {"attributes", zarr_json::parsed(metadata.attributes)}};
+      {"attributes", parse_json<Json>(metadata.attributes)}};
   if (!metadata.dimension_names.empty()) document["dimension_names"] = std::move(names);
-  return document.dump(1) + "\n";
+  return json_text(document, 1) + "\n";
 }
 
 std::string chunk_key(const ZarrMetadata& metadata, std::span<const std::uint64_t> chunk) {

@@ -31,8 +31,7 @@ void take_type(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   if (type->type.swap_unit() > 1) metadata.pipeline.order = type->order;
   const Json& fill = fields.at(document, "fill_value");
   metadata.has_fill = !fill.is_null();
-  Result<std::vector<std::byte>> bytes =
-      parse_fill_value(metadata.type, fill.dump(-1, ' ', true, Json::error_handler_t::replace));
+  Result<std::vector<std::byte>> bytes = parse_fill_value(metadata.type, json_ascii(fill));
   if (!bytes.ok()) return fields.refuse("fill_value", bytes.error());
   metadata.fill = std::move(*bytes);
 }
@@ -59,7 +58,7 @@ Result<ZarrMetadata> parse_zarr_v2(std::string_view zarray, std::string_view zat
   ZarrMetadata metadata;
   metadata.version = 2;
   metadata.has_prefix = false;
-  const Json document = zarr_json::parsed(quote_bare_numbers(zarray));
+  const Json document = parse_json<Json>(quote_bare_numbers(zarray));
   if (!document.is_object()) return corrupt("{}: is not a JSON object", subject);
   if (fields.at(document, "zarr_format") != 2) fields.damaged("zarr_format", "is not 2");
   take_layout(fields, document, metadata);
@@ -67,9 +66,9 @@ Result<ZarrMetadata> parse_zarr_v2(std::string_view zarray, std::string_view zat
   if (fields.status().ok()) take_codecs(fields, document, metadata);
   RETURN_IF_ERROR(fields.status());
   if (!zattrs.empty()) {
-    const Json attributes = zarr_json::parsed(quote_bare_numbers(zattrs));
+    const Json attributes = parse_json<Json>(quote_bare_numbers(zattrs));
     if (!attributes.is_object()) return corrupt("{}: attributes are not a JSON object", subject);
-    metadata.attributes = attributes.dump();
+    metadata.attributes = json_text(attributes);
     const Json& names = fields.find(attributes, "_ARRAY_DIMENSIONS");  // as xarray writes them
     if (names.is_array() && names.size() == metadata.shape.size()) {
       for (const Json& name : names)

@@ -147,9 +147,7 @@ void take_layout(Fields& fields, const Json& document, ZarrMetadata& metadata) {
 }
 
 void take_type(Fields& fields, const Json& document, ZarrMetadata& metadata) {
-  const auto text = [](const Json& value) {
-    return value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  };
+  const auto text = [](const Json& value) { return json_ascii(value); };
   Result<ElementType> type = parse_zarr_v3_type(text(fields.at(document, "data_type")));
   if (!type.ok()) return fields.refuse("data_type", type.error());
   metadata.type = std::move(*type);
@@ -172,7 +170,7 @@ void take_names(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   const Json& attributes = fields.find(document, "attributes");
   if (!attributes.is_null() && !attributes.is_object())
     return fields.damaged("attributes", "is not an object");
-  if (attributes.is_object()) metadata.attributes = attributes.dump();
+  if (attributes.is_object()) metadata.attributes = json_text(attributes);
 }
 
 // An extension that is not known may be passed over only if it says so.
@@ -196,7 +194,7 @@ void check_extensions(Fields& fields, const Json& document) {
 Result<ZarrMetadata> parse_zarr_v3(std::string_view json, std::string_view subject) {
   Fields fields(subject);
   ZarrMetadata metadata;
-  const Json document = zarr_json::parsed(quote_bare_numbers(json));
+  const Json document = parse_json<Json>(quote_bare_numbers(json));
   if (!document.is_object()) return corrupt("{}: is not a JSON object", subject);
   if (fields.at(document, "zarr_format") != 3) fields.damaged("zarr_format", "is not 3");
   if (fields.at(document, "node_type") != "array") fields.damaged("node_type", "is not \"array\"");

@@ -20,7 +20,7 @@ bool is_node(const Json& document, std::string_view kind) {
   return document.is_object() && found != document.end() && *found == kind;
 }
 
-std::string compact(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string compact(const Json& value) { return json_text(value); }
 
 // Consolidated metadata: the documents of each node, by their keys.
 using Documents = std::map<std::string, Json, std::less<>>;
@@ -29,7 +29,7 @@ Result<Documents> documents_of_v2(const ZarrFiles& files) {
   Documents documents;
   OK_OR_RETURN(text, files.text(".zmetadata"));
   if (!text) return documents;
-  const Json document = zarr_json::parsed(quote_bare_numbers(*text));
+  const Json document = parse_json<Json>(quote_bare_numbers(*text));
   const auto metadata = document.is_object() ? document.find("metadata") : document.end();
   if (!document.is_object() || metadata == document.end() || !metadata->is_object()) {
     return corrupt("{}: is no consolidated metadata", files.name(".zmetadata"));
@@ -42,7 +42,7 @@ Result<Documents> documents_of_v3(const ZarrFiles& files) {
   Documents documents;
   OK_OR_RETURN(text, files.text("zarr.json"));
   if (!text) return documents;
-  const Json document = zarr_json::parsed(quote_bare_numbers(*text));
+  const Json document = parse_json<Json>(quote_bare_numbers(*text));
   if (!document.is_object()) return corrupt("{}: is not a JSON object", files.name("zarr.json"));
   documents[""] = document;
   const auto consolidated = document.find("consolidated_metadata");
@@ -84,7 +84,7 @@ Result<ZarrMetadata> no_array(const ZarrFiles& files, std::string_view path) {
 Result<std::optional<ZarrNode>> node_at(const ZarrFiles& files, const std::string& path) {
   OK_OR_RETURN(v3, files.text(key_of(path, "zarr.json")));
   if (v3) {
-    const Json document = zarr_json::parsed(quote_bare_numbers(*v3));
+    const Json document = parse_json<Json>(quote_bare_numbers(*v3));
     if (!document.is_object())
       return corrupt("{}: is not a JSON object", files.name(key_of(path, "zarr.json")));
     const bool is_array = is_node(document, "array");
@@ -153,7 +153,7 @@ Result<ZarrMetadata> read_zarr_metadata(const ZarrFiles& files, std::string_view
   }
   OK_OR_RETURN(v3, files.text(key_of(path, "zarr.json")));
   if (v3) {
-    const Json document = zarr_json::parsed(quote_bare_numbers(*v3));
+    const Json document = parse_json<Json>(quote_bare_numbers(*v3));
     if (is_node(document, "group")) {
       return invalid("{}: '{}' is a group, not an array", store, path);
     }
@@ -192,11 +192,11 @@ Status write_zarr_group(const Path& folder, int version, std::string_view attrib
   Json document = {{"zarr_format", version}};
   if (version == 3) {
     document["node_type"] = "group";
-    document["attributes"] = zarr_json::parsed(attributes);
+    document["attributes"] = parse_json<Json>(attributes);
   } else if (attributes != "{}") {
     RETURN_IF_ERROR(write_file(folder / ".zattrs", attributes));
   }
-  return write_file(file, document.dump(1) + "\n", Durability::synced);
+  return write_file(file, json_text(document, 1) + "\n", Durability::synced);
 }
 
 Status consolidate_zarr(const Path& store) {
@@ -213,18 +213,18 @@ Status consolidate_zarr(const Path& store) {
       OK_OR_RETURN(text, files->text(key_of(node.path, name)));
       if (text)
         metadata[node.version == 3 ? node.path : key_of(node.path, name)] =
-            zarr_json::parsed(quote_bare_numbers(*text));
+            parse_json<Json>(quote_bare_numbers(*text));
     }
   }
   if (nodes[0].version == 2) {
     const Json document = {{"metadata", std::move(metadata)}, {"zarr_consolidated_format", 1}};
-    return write_file(store / ".zmetadata", document.dump(1) + "\n", Durability::synced);
+    return write_file(store / ".zmetadata", json_text(document, 1) + "\n", Durability::synced);
   }
   OK_OR_RETURN(text, read_file(store / "zarr.json", kMetadataLimit));
-  Json root = zarr_json::parsed(quote_bare_numbers(text));
+  Json root = parse_json<Json>(quote_bare_numbers(text));
   root["consolidated_metadata"] = {
       {"kind", "inline"}, {"must_understand", false}, {"metadata", std::move(metadata)}};
-  return write_file(store / "zarr.json", root.dump(1) + "\n", Durability::synced);
+  return write_file(store / "zarr.json", json_text(root, 1) + "\n", Durability::synced);
 }
 
 }  // namespace stoker::formats

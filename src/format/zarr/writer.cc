@@ -74,9 +74,9 @@ Result<ZarrMetadata> zarr_metadata(const ZarrSpec& spec) {
   } else {
     metadata.sharding = Sharding{.chunks = spec.chunks, .inner = std::move(pipeline)};
   }
-  const zarr_json::Json attributes = zarr_json::parsed(spec.attributes);
+  const zarr_json::Json attributes = parse_json<zarr_json::Json>(spec.attributes);
   if (!attributes.is_object()) return invalid("array: attributes are not a JSON object");
-  metadata.attributes = attributes.dump();
+  metadata.attributes = json_text(attributes);
   for (const std::string& name : spec.dimension_names) {
     if (!is_utf8(name)) return invalid("array: a dimension's name is no UTF-8");
   }

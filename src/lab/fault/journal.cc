@@ -7,9 +7,8 @@
 // A crash between 1 and 2 leaves an entry for a fault that is not there, one between 3 and 4 an entry that
 // was undone: undoing is written so that it does no harm twice.
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/time.h"
 
 namespace stoker::lab::fault {
@@ -35,7 +34,7 @@ double number_of(const Json& object, const char* key, double otherwise) {
 
 Result<Entry> load(const Path& file, std::string id) {
   OK_OR_RETURN(text, read_file(file, kLongestEntry));
-  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json object = parse_json<Json>(text);
   Entry entry{.id = std::move(id)};
   if (object.is_object()) {
     entry.kind = text_of(object, "kind");
@@ -72,8 +71,7 @@ Status record(const Lab& lab, Entry* entry) {
 Status update(const Lab& lab, const Entry& entry) {
   const Json object = {{"kind", entry.kind}, {"target", entry.target}, {"rank", entry.rank},
                        {"text", entry.text}, {"time", entry.time},     {"notes", entry.notes}};
-  return write_file(file_of(lab, entry.id),
-                    object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  return write_file(file_of(lab, entry.id), json_text(object, 2) + "\n");
 }
 
 Status forget(const Lab& lab, const Entry& entry) { return remove_file(file_of(lab, entry.id)); }

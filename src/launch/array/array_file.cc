@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "job/read.h"
 
 namespace stoker::launch {
@@ -99,12 +98,11 @@ Status write_array_file(const record::Attempt& attempt, const ArrayFile& array) 
                        {"chosen", array.chosen},
                        {"tasks", tasks},
                        {"text", array.text}};
-  return write_file(array_path(attempt), object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n",
-                    Durability::synced);
+  return write_file(array_path(attempt), json_text(object) + "\n", Durability::synced);
 }
 
 Result<ArrayFile> parse_array_file(std::string_view name, std::string_view text) {
-  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json object = parse_json<Json>(text);
   if (!object.is_object() || text_of(object, "format") != kFormat)
     return corrupt("{}: not an array.json", name);
   const auto version = object.find("version");

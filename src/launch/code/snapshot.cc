@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/process.h"
 #include "launch/remote/send.h"
 
@@ -152,7 +151,7 @@ Result<Snapshot> take_snapshot(const CodeListing& listing, const record::RunFold
                                   {"bytes", snapshot.bytes.value},
                                   {"left_out", nlohmann::ordered_json::array()}};
   for (const std::string& name : listing.left_out) facts["left_out"].push_back(printable(name));
-  RETURN_IF_ERROR(write_file(root / ".stoker-snapshot.json", facts.dump(1) + "\n"));
+  RETURN_IF_ERROR(write_file(root / ".stoker-snapshot.json", json_text(facts, 1) + "\n"));
   return snapshot;
 }
 

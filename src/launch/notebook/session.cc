@@ -13,8 +13,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "launch/environment.h"
 #include "launch/interactive/interactive.h"
 #include "launch/interactive/site_ports.h"
@@ -131,12 +130,12 @@ std::string NotebookPlace::url(int local_port) const {
 std::string to_line(const NotebookPlace& place) {
   const Json object = {{"program", place.program}, {"host", place.host},   {"address", place.address},
                        {"port", place.port},       {"token", place.token}, {"job", place.job}};
-  return std::string(kMark) + object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return std::string(kMark) + json_text(object);
 }
 
 std::optional<NotebookPlace> parse_place_line(std::string_view line) {
   if (!line.starts_with(kMark)) return std::nullopt;
-  const Json object = Json::parse(line.substr(kMark.size()), nullptr, /*allow_exceptions=*/false);
+  const Json object = parse_json<Json>(line.substr(kMark.size()));
   if (!object.is_object()) return std::nullopt;
   NotebookPlace place{.program = text_of(object, "program"),
                       .host = text_of(object, "host"),

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "base/hash.h"
+#include "base/json/json.h"
 #include "record/state.h"
 #include "stage/listing.h"
 
@@ -93,12 +92,12 @@ std::string to_line(const RemoteRequest& request) {
                        {"below", hexadecimal(request.sent_below)},
                        {"files", list_of(request.files)},
                        {"bytes", request.bytes}};
-  return object.dump() + "\n";
+  return json_text(object) + "\n";
 }
 
 Result<RemoteRequest> parse_request(std::string_view line) {
   const Status wrong = corrupt("remote: what came is no request of another stoker");
-  const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json object = parse_json<Json>(line);
   if (!object.is_object()) return wrong;
   RemoteRequest request;
   const auto kind = object.find("kind");

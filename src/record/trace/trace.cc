@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/encode.h"
 #include "base/time.h"
 #include "record/json.h"
 
@@ -10,11 +11,6 @@ namespace stoker::record {
 namespace {
 
 double in_us(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
-
-// As JSON text in quotes.
-std::string in_quotes(std::string_view text) {
-  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 std::string name_of(const Collective& collective) {
   std::string text = collective.operation;
@@ -44,7 +40,7 @@ Result<std::unique_ptr<Trace>> Trace::create(const Path& path, int rank, std::st
   trace->text_ = format(
       "[\n{{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":{},\"args\":{{\"name\":{}}}}},\n"
       "{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":{},\"tid\":0,\"args\":{{\"name\":\"training\"}}}}",
-      rank, in_quotes(format("rank {} ({})", rank, host)), rank);
+      rank, json_string(format("rank {} ({})", rank, host)), rank);
   return trace;
 }
 
@@ -113,7 +109,7 @@ void Trace::begin(std::uint64_t number, const Collective& collective) {
       ",\n{{\"name\":{},\"cat\":\"exchange\",\"ph\":\"b\",\"id\":\"{}.{}\",\"pid\":{},\"tid\":0,\"ts\":{:.1f}"
       ","
       "\"args\":{{\"bytes\":{},\"number\":{}}}}}",
-      in_quotes(name_of(collective)), rank_, number, rank_, now_us(), collective.bytes, number);
+      json_string(name_of(collective)), rank_, number, rank_, now_us(), collective.bytes, number);
 }
 
 void Trace::end(std::uint64_t number, CollectiveOutcome outcome) {

@@ -24,7 +24,7 @@ class Reader {
   void take(std::string_view line) {
     while (!line.empty() && (line.back() == ',' || line.back() == '\r')) line.remove_suffix(1);
     if (line.size() < 2) return;
-    const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json event = parse_json<Json>(line);
     if (!event.is_object() || !is_time(number_of(event, "ts"))) return;
     const std::string kind = text_of(event, "ph"), category = text_of(event, "cat");
     if (kind == "X") {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json.h"
 #include "data/components/npy.h"
 #include "data/look/foreign_example.h"
 #include "data/pack/shard/encode.h"
@@ -164,7 +163,7 @@ Status RowMaker::add_number(const StreamColumn& column, const StreamValue& value
 
 void RowMaker::add_to_numbers(const StreamColumn& column, std::string_view text) {
   const nlohmann::json name = column.name;
-  numbers_ += format("{}{}:{}", numbers_.empty() ? "{" : ",", name.dump(), text);
+  numbers_ += format("{}{}:{}", numbers_.empty() ? "{" : ",", json_text(name), text);
 }
 
 Status RowMaker::add_list(const StreamColumn& column, const StreamValue& value, ShardSample& sample) {

@@ -6,10 +6,9 @@
 #include <map>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "base/encode.h"
 #include "base/hashes/file_hash.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "data/pack/dvc/dvc_read.h"
@@ -144,7 +143,7 @@ std::string listing_of(const std::vector<Entry>& files) {
   for (const Entry& file : files) {
     const Json path = file.path;
     text += format("{}{{\"md5\": \"{}\", \"relpath\": {}}}", text.empty() ? "" : ", ", file.md5,
-                   path.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
+                   json_ascii(path));
   }
   return "[" + text + "]";
 }
@@ -158,7 +157,7 @@ std::map<std::string, std::string> cached_listing(const Path& data, const std::s
   for (const std::string_view cache : {".dvc/cache/files/md5", ".dvc/cache"}) {
     const Result<std::string> text = read_file(root / cache / md5.substr(0, 2) / md5.substr(2), 1_GiB);
     if (!text.ok()) continue;
-    const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    const Json json = parse_json<Json>(*text);
     if (!json.is_array()) continue;
     for (const Json& entry : json) {
       if (!entry.is_object() || !entry.contains("relpath") || !entry.contains("md5")) continue;

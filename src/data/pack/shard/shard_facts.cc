@@ -1,7 +1,7 @@
 // A fragment: "<crc32c of the rest, 8 hex digits>\n<JSON, one line>\n<index section>".
-#include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 #include "data/pack/shard/shard_writer.h"
 
 namespace stoker::data {
@@ -59,7 +59,7 @@ std::string ShardFacts::encode(std::string_view fingerprint) const {
   json["left_out"] = Json::array();
   for (const LeftOut& file : left_out) json["left_out"].push_back({file.path, file.reason, file.detail});
   // Paths that are no UTF-8 never come here: source.cc leaves them out.
-  const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + section;
+  const std::string body = json_text(json) + "\n" + section;
   return format("{:08x}\n{}", crc32c(body), body);
 }
 
@@ -72,7 +72,7 @@ Result<ShardFacts> ShardFacts::decode(std::string_view text, std::string_view fi
   const std::size_t line = body.find('\n');
   if (line == std::string_view::npos) return corrupt("{}: fragment is damaged", subject);
   try {
-    const Json json = Json::parse(body.substr(0, line));
+    const Json json = parse_json<Json>(body.substr(0, line));
     if (json.at("plan") != fingerprint) return corrupt("{}: fragment of another plan", subject);
     ShardFacts facts = facts_of(json);
     facts.section = std::string(body.substr(line + 1));
