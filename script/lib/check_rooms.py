@@ -149,7 +149,8 @@ def wrong_with_external(room: Room, included: str, path: Path, private: frozense
     if included == "nlohmann/json.hpp" and path != Path("src") / JSON:
         return f'<{included}> is compiled once, behind "{JSON}": include that'
     if path.suffix == ".h" and path not in private and path != Path("src") / JSON:
-        return f"<{included}> may not stand in a header that others include: keep '{library}' in the .cc file"
+        shown = f'"{included}"' if included == JSON else f"<{included}>"
+        return f"{shown} may not stand in a header that others include: keep '{library}' in the .cc file"
     if library not in room.libraries:
         return f"room '{room.name}' does not link '{library}' (<{included}>; see cmake/rooms.cmake)"
     return None

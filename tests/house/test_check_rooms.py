@@ -9,7 +9,7 @@ import pytest
 TABLE = """
 # stoker_room(NAME ROOMS <rooms>)
 function(stoker_room name)
-  stoker_room(base LIBRARIES stoker::fmt)
+  stoker_room(base LIBRARIES stoker::fmt stoker::json)
   stoker_room(format ROOMS LIBRARIES stoker::json)
   stoker_room(data ROOMS format
               LIBRARIES stoker::jpeg)
@@ -46,7 +46,8 @@ def test_allowed_edges_are_silent(findings):
     sources = {
         "src/base/text.cc": "#include <fmt/format.h>\n#include <string>\n",
         "src/format/tar.h": '#include "base/status.h"\n',
-        "src/format/tar.cc": '#include "format/tar.h"\n#include <nlohmann/json.hpp>\n',
+        "src/format/tar.cc": '#include "base/json/json.h"\n#include "format/tar.h"\n',
+        "src/base/json/json.h": "#include <nlohmann/json.hpp>\n",
         "src/data/pack.cc": '#include "format/tar.h"\n#include <jpeglib.h>\n',
         "src/data/pack_test.cc": "#include <gtest/gtest.h>\n",
     }
@@ -71,6 +72,11 @@ def test_allowed_edges_are_silent(findings):
             "<torch/torch.h>",
             "room 'data' does not link 'libtorch' (<torch/torch.h>; see cmake/rooms.cmake)",
         ),
+        (
+            "src/format/tar.cc",
+            "<nlohmann/json.hpp>",
+            '<nlohmann/json.hpp> is compiled once, behind "base/json/json.h": include that',
+        ),
         ("src/attic/old.cc", "<string>", "'attic' is no room of rooms.cmake"),
         ("src/torch/ddp.h", "<torch/torch.h>", "<torch/torch.h> in a header costs every file that includes it seconds"),
     ],
@@ -81,11 +87,11 @@ def test_a_forbidden_include_is_named_with_what_is_allowed(findings, path, inclu
 
 
 def test_an_external_library_may_not_show_in_a_header_that_others_include(findings):
-    header = {"src/format/json.h": "#include <nlohmann/json.hpp>\n"}
+    header = {"src/format/json.h": '#include "base/json/json.h"\n'}
     private = header | {"src/format/tar.cc": '#include "format/json.h"\n'}
     through_header = private | {"src/format/tar.h": '#include "format/json.h"\n'}
     from_another_room = private | {"src/data/pack.cc": '#include "format/json.h"\n'}
-    said = "src/format/json.h:1: <nlohmann/json.hpp> may not stand in a header that others include: keep 'json' in the .cc file"
+    said = "src/format/json.h:1: \"base/json/json.h\" may not stand in a header that others include: keep 'json' in the .cc file"
     assert findings(private) == []
     assert findings(through_header) == [said]
     assert findings(from_another_room) == [said]
