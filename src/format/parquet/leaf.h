@@ -74,6 +74,11 @@ struct ParquetValues {
   std::vector<List> lists;
 
   bool is_present(std::uint64_t slot) const { return present.empty() || present[slot] != 0; }
+  /// Whether a row has a value, or a list, which may be empty.
+  bool is_row_present(std::uint64_t row) const {
+    if (lists.empty()) return is_present(row);
+    return lists[0].present.empty() || lists[0].present[row] != 0;
+  }
 };
 
 /// What a file says of the values of a leaf in a row group. It is not checked against them.

@@ -8,6 +8,7 @@
 #include "format/load.h"
 #include "format/parquet/pages/page.h"
 #include "format/parquet/parquet.h"
+#include "format/parquet/test_parquet.h"
 #include "format/parquet/thrift_writer.h"
 
 namespace stoker::formats {
@@ -129,16 +130,6 @@ struct Made {
   }
 };
 
-Result<ParquetFile> open(const std::string& text) {
-  return ParquetFile::open(
-      [&text](std::uint64_t at, std::span<std::byte> out) -> Status {
-        CHECK(at <= text.size() && out.size() <= text.size() - at);
-        if (!out.empty()) std::memcpy(out.data(), text.data() + at, out.size());
-        return {};
-      },
-      text.size(), "x.parquet");
-}
-
 std::string numbers(std::initializer_list<std::int32_t> values) {
   std::string text;
   for (const std::int32_t value : values) text.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -157,7 +148,7 @@ const Made kPlain{.schema = {kNumber}, .pages = {{numbers({1, 2, 3}), 3}}, .rows
 
 std::string error(const Made& made) {
   const std::string text = made.text();
-  const auto file = open(text);
+  const auto file = open_parquet(text);
   if (!file.ok()) return std::string(file.status().message());
   return std::string(file->read_leaf(0, 0).status().message());
 }
@@ -175,7 +166,7 @@ const MadePage kBits = list_page("\x10", std::string("\x1E\xC0", 2), kBitPacked)
 
 void expect_lists(const Made& made) {
   const std::string text = made.text();
-  const auto file = open(text);
+  const auto file = open_parquet(text);
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ(file->leaves()[0].name, "a");
   EXPECT_EQ(file->leaves()[0].lists, 1u);
@@ -203,7 +194,7 @@ TEST(ParquetLeaf, lists_of_old_writers_have_no_group_around_an_item) {
   Element inner{.name = "a_tuple", .repetition = kRepeated, .children = 1};
   const auto name = [&](std::vector<Element> schema) {
     const std::string text = Made{.schema = std::move(schema), .pages = {}, .rows = 0}.text();
-    const auto file = open(text);
+    const auto file = open_parquet(text);
     return file.ok() ? format("{} {}", file->leaves()[0].name, file->leaves()[0].lists) : "";
   };
   EXPECT_EQ(name({outer, inner, kItem}), "a.element 1");  // the group is the item
@@ -225,7 +216,7 @@ TEST(ParquetLeaf, a_row_may_go_on_on_the_next_page_but_not_begin_within_one) {
   const MadePage begins = page(std::string("\x02\x00", 2), 5);
   const MadePage goes_on = page("\x02\x01", 6);
   const std::string text = Made{.schema = {repeated}, .pages = {begins, goes_on}, .rows = 1}.text();
-  const auto file = open(text);
+  const auto file = open_parquet(text);
   const auto values = file->read_leaf(0, 0);
   ASSERT_TRUE(values.ok()) << values.status().message();
   EXPECT_THAT(values->lists[0].offsets, ElementsAre(0, 2));
@@ -294,7 +285,7 @@ TEST(ParquetLeaf, what_a_few_bytes_claim_is_not_made_room_for) {
       .pages = {{"\x80\x80\x80\x80\x08\x01\x80\x94\xEB\xDC\x03\x02\x02", claimed, kDeltaBinaryPacked}},
       .rows = claimed};
   const std::string text = made.text();
-  const auto file = open(text);
+  const auto file = open_parquet(text);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->read_leaf(0, 0, {.values = 1_GiB}).status().message(),
             "x.parquet: column 'x': is too large");
@@ -308,7 +299,7 @@ TEST(ParquetLeaf, every_flipped_byte_gives_lists_that_add_up_or_an_error) {
     for (const char flip : {'\x01', '\x02', '\x10', '\x80', '\xFF'}) {
       std::string text = whole;
       text[at] = static_cast<char>(text[at] ^ flip);
-      const auto file = open(text);
+      const auto file = open_parquet(text);
       if (!file.ok() || file->leaves().size() != 1 || file->groups() != 1) continue;
       const auto values = file->read_leaf(0, 0, {.values = 1_MiB});
       if (!values.ok()) continue;
@@ -326,7 +317,7 @@ TEST(ParquetLeaf, every_flipped_byte_gives_lists_that_add_up_or_an_error) {
 
 std::string range(const Made& made) {
   const std::string text = made.text();
-  const auto file = open(text);
+  const auto file = open_parquet(text);
   if (!file.ok()) return std::string(file.status().message());
   const auto range = file->range_of(0, 0);
   if (!range || !range->least) return "none";

@@ -1,8 +1,8 @@
 #include "format/parquet/parquet.h"
 
-#include <cstring>
-
 #include <gmock/gmock.h>
+
+#include "format/parquet/test_parquet.h"
 
 namespace stoker::formats {
 namespace {
@@ -29,19 +29,9 @@ std::string small_file() {
   return bytes;
 }
 
-Result<ParquetFile> open(const std::string& text) {
-  return ParquetFile::open(
-      [&text](std::uint64_t at, std::span<std::byte> out) -> Status {
-        CHECK(at <= text.size() && out.size() <= text.size() - at);
-        if (!out.empty()) std::memcpy(out.data(), text.data() + at, out.size());
-        return {};
-      },
-      text.size(), "list.parquet");
-}
-
 TEST(Parquet, reads_text_and_numbers_and_leaves_missing_ones_empty) {
   const std::string text = small_file();
-  const auto file = open(text);
+  const auto file = open_parquet(text);
   ASSERT_TRUE(file.ok()) << file.status().message();
   ASSERT_EQ(file->leaves().size(), 2u);
   EXPECT_EQ(file->find("label"), 1u);
@@ -56,7 +46,7 @@ TEST(Parquet, reads_text_and_numbers_and_leaves_missing_ones_empty) {
 TEST(Parquet, refuses_every_truncation) {
   const std::string whole = small_file();
   for (std::size_t length = 0; length < whole.size(); ++length) {
-    EXPECT_FALSE(open(whole.substr(0, length)).ok()) << length;
+    EXPECT_FALSE(open_parquet(whole.substr(0, length)).ok()) << length;
   }
 }
 
@@ -66,7 +56,7 @@ TEST(Parquet, survives_every_flipped_bit) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string text = whole;
       text[i] = static_cast<char>(text[i] ^ 1 << bit);
-      const auto file = open(text);
+      const auto file = open_parquet(text);
       if (!file.ok()) continue;
       for (std::size_t leaf = 0; leaf < file->leaves().size(); ++leaf) {
         const auto texts = file->read_texts(leaf);
@@ -79,27 +69,27 @@ TEST(Parquet, survives_every_flipped_bit) {
 
 TEST(Parquet, says_what_is_wrong) {
   const std::string whole = small_file();
-  EXPECT_EQ(open("PAR1").error().message(), "list.parquet: is no Parquet file, or cut off");
+  EXPECT_EQ(open_parquet("PAR1").error().message(), "x.parquet: is no Parquet file, or cut off");
   std::string text = whole;
   text.replace(text.size() - 4, 4, "PARE");
-  EXPECT_EQ(open(text).error().message(), "list.parquet: is encrypted");
+  EXPECT_EQ(open_parquet(text).error().message(), "x.parquet: is encrypted");
   text = whole;
   text[whole.size() - 8 - 0xE0] = '\x7F';  // the footer's first byte
-  EXPECT_EQ(open(text).error().message(), "list.parquet: its footer is damaged");
+  EXPECT_EQ(open_parquet(text).error().message(), "x.parquet: its footer is damaged");
   text = whole;
   text[4 + 14] = '\x7F';  // in the dictionary
-  const auto file = open(text);
+  const auto file = open_parquet(text);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->read_texts(0).error().message(),
-            "list.parquet: column 'path': a page does not unpack to its size");
+            "x.parquet: column 'path': a page does not unpack to its size");
 }
 
 TEST(Parquet, keeps_to_its_limit) {
   const std::string text = small_file();
-  const auto file = open(text);
+  const auto file = open_parquet(text);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->read_texts(0, {.values = {100}}).error().message(),
-            "list.parquet: column 'path': is too large");
+            "x.parquet: column 'path': is too large");
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include "format/parquet/writer.h"
 
-#include <cstring>
-
 #include <gmock/gmock.h>
 
 #include "base/hash.h"
 #include "format/parquet/parquet.h"
+#include "format/parquet/test_parquet.h"
 
 namespace stoker::formats {
 namespace {
@@ -51,18 +50,6 @@ Written write(const ParquetShape& shape, const std::vector<Row>& rows) {
   return {memory.text, writer.offsets()};
 }
 
-ReadAt reader_of(const std::string& text) {
-  return [&text](std::uint64_t at, std::span<std::byte> out) -> Status {
-    CHECK(at <= text.size() && out.size() <= text.size() - at);
-    if (!out.empty()) std::memcpy(out.data(), text.data() + at, out.size());
-    return {};
-  };
-}
-
-Result<ParquetFile> open(const std::string& text) {
-  return ParquetFile::open(reader_of(text), text.size(), "x.parquet");
-}
-
 const std::vector<Row> kRows = {{"a/1", 3, {"first", "one"}},
                                 {"a/2", std::nullopt, {"second", std::nullopt}},
                                 {"b/3", 0, {std::nullopt, "three"}},
@@ -71,7 +58,7 @@ const ParquetShape kShape = {.files = {"jpg", "seg.png"}, .streamed = 0, .has_la
 
 TEST(ParquetWriter, what_it_writes_is_read_again) {
   const Written written = write(kShape, kRows);
-  const auto file = open(written.text);
+  const auto file = open_parquet(written.text);
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ(file->rows(), 4u);
   ASSERT_EQ(file->leaves().size(), 4u);
@@ -117,7 +104,7 @@ TEST(ParquetWriter, places_that_a_reader_finds_are_those_it_told) {
     rows.push_back(std::move(row));
   }
   const Written written = write(kShape, rows);
-  const auto file = open(written.text);
+  const auto file = open_parquet(written.text);
   ASSERT_TRUE(file.ok());
   const auto first = file->places(*file->find("jpg"));
   const auto second = file->places(*file->find("seg.png"));
@@ -136,7 +123,7 @@ TEST(ParquetWriter, a_group_ends_when_enough_waits_for_it) {
   std::vector<Row> rows;
   for (int i = 0; i < 80; ++i) rows.push_back({std::to_string(i), 1, {"x", std::string(1u << 20, 'y')}});
   const Written written = write(kShape, rows);
-  const auto file = open(written.text);
+  const auto file = open_parquet(written.text);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->groups(), 3u);
   EXPECT_EQ(file->rows(0) + file->rows(1) + file->rows(2), 80u);
@@ -154,7 +141,7 @@ TEST(ParquetWriter, streams_a_large_file_in_pieces) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(writer.append(bytes_of(piece), crc32c(piece)).ok());
   ASSERT_TRUE(writer.end_row().ok());
   ASSERT_TRUE(writer.finish().ok());
-  const auto file = open(memory.text);
+  const auto file = open_parquet(memory.text);
   ASSERT_TRUE(file.ok());
   const auto texts = file->read_texts(*file->find("bin"));
   ASSERT_TRUE(texts.ok()) << texts.status().message();
@@ -174,7 +161,7 @@ TEST(ParquetWriter, the_same_rows_give_the_same_bytes) {
 }
 
 TEST(ParquetWriter, a_file_without_rows_is_one) {
-  const auto file = open(write(kShape, {}).text);
+  const auto file = open_parquet(write(kShape, {}).text);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->rows(), 0u);
 }
@@ -185,7 +172,7 @@ TEST(ParquetPlaces, every_flipped_byte_gives_places_in_the_file_or_an_error) {
     for (const char flip : {'\x01', '\x80', '\xFF'}) {
       std::string text = whole;
       text[at] = static_cast<char>(text[at] ^ flip);
-      const auto file = open(text);
+      const auto file = open_parquet(text);
       if (!file.ok()) continue;
       for (std::size_t leaf = 0; leaf < file->leaves().size(); ++leaf) {
         const auto places = file->places(leaf);
@@ -202,12 +189,12 @@ TEST(ParquetPlaces, every_flipped_byte_gives_places_in_the_file_or_an_error) {
 TEST(ParquetPlaces, refuses_every_truncation) {
   const std::string whole = write(kShape, kRows).text;
   for (std::size_t length = 0; length < whole.size(); ++length)
-    EXPECT_FALSE(open(whole.substr(0, length)).ok()) << length;
+    EXPECT_FALSE(open_parquet(whole.substr(0, length)).ok()) << length;
 }
 
 TEST(ParquetPlaces, refuses_to_hold_more_than_it_may) {
   const std::string whole = write(kShape, kRows).text;
-  const auto file = open(whole);
+  const auto file = open_parquet(whole);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->places(*file->find("jpg"), {.values = {100}}).status().message(),
             "x.parquet: column 'jpg': is too large");

@@ -137,4 +137,9 @@ std::optional<Number> moment_of(std::string_view text, std::int64_t units_per_da
   return Number(static_cast<double>(whole) + 0.5);
 }
 
+Number number_at(const formats::ParquetValues& values, const formats::ParquetLeaf& leaf, std::uint64_t slot) {
+  const DType type = number_type(leaf).value_or(DType::u8);
+  return load_number(type, values.numbers.data() + slot * size_of(type));
+}
+
 }  // namespace stoker::data

@@ -27,4 +27,7 @@ std::optional<std::int64_t> units_per_day(const formats::ParquetLeaf& leaf);
 /// them is told by a fraction. Nothing for other texts.
 std::optional<Number> moment_of(std::string_view text, std::int64_t units_per_day);
 
+/// The number in a slot of a leaf. REQUIRES: number_type(leaf).
+Number number_at(const formats::ParquetValues& values, const formats::ParquetLeaf& leaf, std::uint64_t slot);
+
 }  // namespace stoker::data

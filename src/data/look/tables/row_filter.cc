@@ -88,16 +88,8 @@ class Row {
   }
 
  private:
-  bool is_there(std::size_t column) const {
-    const ParquetValues& values = values_[column];
-    if (values.lists.empty()) return values.is_present(row_);
-    const std::vector<std::uint8_t>& present = values.lists[0].present;
-    return present.empty() || present[row_] != 0;
-  }
-  Number number(std::size_t column) const {
-    const DType type = number_type(leaves_[column]).value_or(DType::u8);
-    return load_number(type, values_[column].numbers.data() + row_ * size_of(type));
-  }
+  bool is_there(std::size_t column) const { return values_[column].is_row_present(row_); }
+  Number number(std::size_t column) const { return number_at(values_[column], leaves_[column], row_); }
   const std::string& text(std::size_t column) const { return values_[column].texts[row_]; }
   bool has_text(std::size_t column) const { return leaves_[column].type == ParquetLeaf::Type::bytes; }
 

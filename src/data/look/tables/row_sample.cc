@@ -21,19 +21,6 @@ using formats::ParquetValues;
 constexpr std::size_t kHeld = 4u << 20;
 constexpr std::size_t kMostClasses = 100'000;
 
-DType type_of(const ParquetLeaf& leaf) { return number_type(leaf).value_or(DType::u8); }
-
-bool is_there(const ParquetValues& values, std::uint64_t row) {
-  if (values.lists.empty()) return values.is_present(row);
-  const std::vector<std::uint8_t>& present = values.lists[0].present;
-  return present.empty() || present[row] != 0;
-}
-
-Number number_at(const ParquetValues& values, const ParquetLeaf& leaf, std::uint64_t slot) {
-  const DType type = type_of(leaf);
-  return load_number(type, values.numbers.data() + slot * size_of(type));
-}
-
 }  // namespace
 
 RowSamples::RowSamples(std::span<const ParquetLeaf> leaves, const TablePlan& plan,
@@ -104,7 +91,7 @@ Result<bool> RowSamples::take_label(const Row& row, ShardSample& sample) {
   if (!plan_.label) return true;
   const ParquetLeaf& leaf = leaves_[*plan_.label];
   const ParquetValues& values = row.values[*plan_.label];
-  if (!is_there(values, row.row)) {
+  if (!values.is_row_present(row.row)) {
     if (options_.label.empty()) return true;  // nobody has asked for it
     return missing(row, *plan_.label, "the label");
   }
@@ -126,7 +113,7 @@ Result<bool> RowSamples::take_key(const Row& row, ShardSample& sample) {
   sample.key = format("{}/{:08}", stem_, row.number);
   if (!plan_.key) return true;
   const ParquetValues& values = row.values[*plan_.key];
-  if (!is_there(values, row.row)) return missing(row, *plan_.key, "the key");
+  if (!values.is_row_present(row.row)) return missing(row, *plan_.key, "the key");
   const ParquetLeaf& leaf = leaves_[*plan_.key];
   sample.key = leaf.type == ParquetLeaf::Type::bytes ? values.texts[row.row]
                                                      : to_text(number_at(values, leaf, row.row));
@@ -139,7 +126,7 @@ Status RowSamples::take_files(const Row& row, ShardSample& sample) {
   record.label = sample.label;
   for (const std::size_t leaf : plan_.files) {
     const ParquetValues& values = row.values[leaf];
-    if (!is_there(values, row.row)) continue;
+    if (!values.is_row_present(row.row)) continue;
     const std::string& text = values.texts[row.row];
     record.files.push_back({.name = leaves_[leaf].name, .offset = bytes(), .bytes = text.size()});
     held_ += text;
