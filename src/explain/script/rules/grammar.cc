@@ -94,11 +94,16 @@ bool is_gpu_request(std::string_view request) {
   return !parts[1].empty() && !count.empty() && end != 0 && (end == std::string_view::npos || has_unit);
 }
 
+// Marks by which people and programs say that something is to be put in.
+bool has_marks(std::string_view value) {
+  return value.find_first_of("<>${}[]%") != std::string_view::npos || value == "..." || value == "N" ||
+         to_lower(value).find("xxx") != std::string::npos;
+}
+
 }  // namespace
 
 bool is_template(std::string_view value) {
-  return value.empty() || value.find_first_of("<>$={}[]%") != std::string_view::npos || value == "..." ||
-         value == "N" || to_lower(value).find("xxx") != std::string::npos;
+  return value.empty() || value.find('=') != std::string_view::npos || has_marks(value);
 }
 
 void find_no_value(const Script& script, Report& report) {
@@ -129,10 +134,9 @@ void find_bad_word(const Script& script, Report& report) {
       continue;
     }
     const std::string_view value = option.value;
-    const bool is_left = value.find_first_of("<>${}[]%") != std::string_view::npos || value == "..." ||
-                         value == "N" || value.starts_with('=') ||
-                         (value.empty() && option.name != "--exclusive");
-    if (is_left || to_lower(value).find("xxx") != std::string::npos || is_right(option)) continue;
+    const bool is_told_elsewhere =
+        value.starts_with('=') || (value.empty() && option.name != "--exclusive") || has_marks(value);
+    if (is_told_elsewhere || is_right(option)) continue;
     report.add(directive.value,
                report.say("{}={}: nothing that sbatch reads there, and it refuses the script", option.typed,
                           printable(option.value)));
@@ -141,9 +145,7 @@ void find_bad_word(const Script& script, Report& report) {
 
 void find_bad_gres(const Script& script, Report& report) {
   const Directive* gres = script.request.find("--gres");
-  if (gres == nullptr || gres->option.value.find_first_of("<>${}[]%") != std::string::npos ||
-      gres->option.value.ends_with(':'))
-    return;
+  if (gres == nullptr || has_marks(gres->option.value) || gres->option.value.ends_with(':')) return;
   for (std::string_view each : split(gres->option.value, ',')) {
     const std::string_view name = each.substr(0, each.find_first_of(":="));
     const auto parts = split(each, ':');
