@@ -7,6 +7,7 @@ import math
 import random
 import struct
 
+import numpy
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -308,3 +309,55 @@ def test_two_columns_of_one_name_are_told_apart(tmp_path):
         ("x#2", [b"a", b"b"]),
         ("y", [3, 4]),
     ]
+
+
+MANY = 60_000  # several pages of each column, and more of a page than is read at once
+
+
+def many() -> dict[str, tuple[pyarrow.Array, str]]:
+    """Columns by their names, each with its encoding; "" is a dictionary."""
+    chance = numpy.random.default_rng(2)
+    mask = chance.random(MANY) < 0.1
+    mask[:25_000] = False  # a page without one
+    whole = chance.integers(-(2**40), 2**40, MANY)
+    texts = [f"{number:x}"[: number % 50] * (1 + (number % 1009 == 0) * 40) for number in whole.tolist()]
+    lists = pyarrow.array(numpy.minimum(numpy.cumsum(chance.integers(0, 9, MANY // 4 + 1)), MANY).astype(numpy.int32))
+    found: dict[str, tuple[pyarrow.Array, str]] = {
+        "float": (pyarrow.array(whole.astype(numpy.float32), mask=mask), "BYTE_STREAM_SPLIT"),
+        "double": (pyarrow.array(whole.astype(float)), "BYTE_STREAM_SPLIT"),
+        "short": (pyarrow.array((whole % 30_000).astype(numpy.int16), mask=mask), "DELTA_BINARY_PACKED"),
+        "int": (pyarrow.array((whole % 2**31).astype(numpy.int32)), "DELTA_BINARY_PACKED"),
+        "long": (pyarrow.array(numpy.cumsum(whole)), "DELTA_BINARY_PACKED"),
+        "truth": (pyarrow.array(whole % 2 == 0, mask=mask), "PLAIN"),
+        "runs": (pyarrow.array(numpy.arange(MANY) // 1000 % 3), ""),
+        "few": (pyarrow.array(whole % 300, mask=mask), ""),
+        "words": (pyarrow.array([text[:2] for text in texts], mask=mask), ""),
+        "list": (pyarrow.ListArray.from_arrays(lists, pyarrow.array((whole % 5).astype(numpy.int32))), "PLAIN"),
+        "holes": (pyarrow.ListArray.from_arrays(lists, pyarrow.array(whole % 5, mask=mask)), ""),
+        "long lists": (
+            pyarrow.ListArray.from_arrays(pyarrow.array([0, 30_000, MANY - 1, MANY], pyarrow.int32()), whole),
+            "",
+        ),
+    }
+    for encoding in ("PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"):
+        found[f"text {encoding}"] = (pyarrow.array(texts, mask=mask), encoding)
+    return found
+
+
+@pytest.mark.parametrize("name", list(many()))
+@pytest.mark.parametrize(("page", "compression"), [(4 << 20, "none"), (100_000, "snappy"), (100_000, "zstd")])
+def test_columns_of_many_pages(tmp_path, name, page, compression):
+    array, encoding = many()[name]
+    how = {"use_dictionary": False, "column_encoding": encoding} if encoding else {}
+    if array.type == pyarrow.bool_() or pyarrow.types.is_list(array.type):
+        how.pop("column_encoding", None)
+    pyarrow.parquet.write_table(
+        pyarrow.table({"x": array}),
+        tmp_path / "t.parquet",
+        compression=compression,
+        data_page_size=page,
+        max_rows_per_page=MANY,
+        row_group_size=2 * len(array) // 3,
+        **how,
+    )
+    compare(tmp_path / "t.parquet")

@@ -26,7 +26,7 @@ std::string hex(std::string_view text) { return hex(std::as_bytes(std::span(text
 json shown(const ParquetValues& values) {
   json found = {{"rows", values.rows},    {"slots", values.slots},     {"numbers", hex(values.numbers)},
                 {"texts", json::array()}, {"present", values.present}, {"lists", json::array()}};
-  for (const std::string& text : values.texts) found["texts"].push_back(hex(text));
+  for (std::size_t i = 0; i < values.texts.size(); ++i) found["texts"].push_back(hex(values.texts[i]));
   for (const ParquetValues::List& list : values.lists)
     found["lists"].push_back({{"offsets", list.offsets}, {"present", list.present}});
   return found;

@@ -196,8 +196,8 @@ Result<ShardScan> unpack_parquet(const ParquetFile& file, const std::string& sub
     for (std::size_t group = 0; group < file.groups(); ++group) {
       if (progress.stop_requested()) return cancelled("{}: interrupted while it was unpacked", subject);
       OK_OR_RETURN(values, file.read_leaf(group, leaf));
-      for (const std::string& value : values.texts) {
-        OK_OR_RETURN(place, spool.add(value));
+      for (std::size_t i = 0; i < values.texts.size(); ++i) {
+        OK_OR_RETURN(place, spool.add(values.texts[i]));
         places.push_back(place);
       }
     }
@@ -226,7 +226,7 @@ Result<bool> holds_samples(const Path& path) {
     if (file.groups() == 0 || !holds_bytes(file.leaves()[leaf])) continue;
     const auto values = file.read_leaf(0, leaf);
     if (!values.ok() || values->texts.empty()) continue;  // reading it as samples or as a list says why
-    if (image_kind(std::as_bytes(std::span(values->texts.front()))).ok()) return true;
+    if (image_kind(std::as_bytes(std::span(values->texts[0]))).ok()) return true;
   }
   return has_numbers_only(file) && !file.find("path");  // what is wrong with a list is said where it is read
 }

@@ -63,6 +63,18 @@ std::string_view to_text(Type type) {
   return "other";
 }
 
+void ParquetValues::clear() {
+  rows = 0;
+  slots = 0;
+  numbers.clear();
+  texts.clear();
+  present.clear();
+  for (List& list : lists) {
+    list.offsets.clear();
+    list.present.clear();
+  }
+}
+
 bool is_integer(Type type) { return type >= Type::int8 && type <= Type::uint64; }
 
 }  // namespace stoker::formats

@@ -9,6 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "format/parquet/columns/texts.h"
+#include "format/raw_bytes.h"
+
 namespace stoker::formats {
 
 /// One leaf column: what stands at the end of a path through groups and lists.
@@ -57,9 +60,9 @@ struct ParquetValues {
   std::uint64_t rows = 0;
   std::uint64_t slots = 0;
   /// One number for each slot, little-endian, byte_width() each (a boolean is 0 or 1); 0 where it is missing.
-  std::vector<std::byte> numbers;
+  RawBytes numbers;
   /// In place of numbers for `bytes`; "" where it is missing.
-  std::vector<std::string> texts;
+  ParquetTexts texts;
   /// For each slot whether it holds a value; empty where all do.
   std::vector<std::uint8_t> present;
 
@@ -73,6 +76,8 @@ struct ParquetValues {
   /// Outermost first: there is one list of level 0 for each row.
   std::vector<List> lists;
 
+  /// As if new, but for the memory, which what comes next is put into.
+  void clear();
   bool is_present(std::uint64_t slot) const { return present.empty() || present[slot] != 0; }
   /// Whether a row has a value, or a list, which may be empty.
   bool is_row_present(std::uint64_t row) const {

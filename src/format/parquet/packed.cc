@@ -26,14 +26,11 @@ class PackedPages {
         found_(found),
         decoder_(layout.stored, subject, left) {}
 
-  Status run(Bytes bytes, std::uint64_t rows) {
+  Status run(ChunkPages& pages, std::uint64_t rows) {
     rows_left_ = rows;
-    const std::size_t whole = bytes.size();
-    while (!bytes.empty() && rows_left_ > 0) {
-      OK_OR_RETURN(page, take_page(bytes, subject_));
-      const std::size_t behind = whole - bytes.size();
-      const auto offset = static_cast<std::uint64_t>(chunk_.begin) + (behind - page.stored.size());
-      RETURN_IF_ERROR(take(page, offset));
+    while (!pages.is_at_end() && rows_left_ > 0) {
+      OK_OR_RETURN(page, pages.next());
+      RETURN_IF_ERROR(take(page, pages.offset()));
     }
     return rows_left_ == 0 ? Status() : damaged();
   }
@@ -41,7 +38,8 @@ class PackedPages {
  private:
   // A page unpacked, and where it begins among all unpacked bytes.
   struct Unpacked {
-    std::vector<std::byte> bytes;
+    RawBytes buffer;
+    Bytes bytes;
     std::uint64_t begin = 0;
 
     bool has(std::string_view value) const {
@@ -61,7 +59,8 @@ class PackedPages {
     if (header.type != kDictionaryPage && !header.is_data()) return {};
     Unpacked& into = header.type == kDictionaryPage ? dictionary_ : data_;
     const DeepestLevels deepest{.repetition = 0, .definition = layout_.definition};
-    OK_OR_RETURN(parts, open_page(page, chunk_.codec, deepest, into.bytes, subject_));
+    OK_OR_RETURN(parts, open_page(page, chunk_.codec, deepest, into.buffer, subject_));
+    into.bytes = parts.unpacked;
     const bool has_positions = header.encoding == kPlainDictionary || header.encoding == kRleDictionary;
     if (!into.bytes.empty() && (header.type == kDictionaryPage || !has_positions)) {
       const auto codec = header.is_packed ? static_cast<std::uint64_t>(chunk_.codec) : 0;
@@ -85,9 +84,8 @@ class PackedPages {
       return damaged();
     }
     const auto there = static_cast<std::uint64_t>(std::ranges::count(levels_, deepest));
-    values_.clear();
-    RETURN_IF_ERROR(decoder_.read(header, parts.values, there, values_));
-    auto next = values_.strings.begin();
+    RETURN_IF_ERROR(decoder_.read_texts(header, parts.values, there, texts_));
+    auto next = texts_.begin();
     for (const std::uint8_t level : levels_) {
       Place& place = found_.places.emplace_back();
       if (level != deepest) continue;
@@ -114,7 +112,7 @@ class PackedPages {
   Unpacked dictionary_;
   Unpacked data_;
   std::vector<std::uint8_t> levels_;
-  PageValues values_;
+  std::vector<std::string_view> texts_;
 };
 
 }  // namespace
@@ -133,9 +131,9 @@ Result<ParquetFile::Packed> ParquetFile::packed(std::size_t leaf, const ParquetL
   for (const ParquetGroup& group : footer_.groups) {
     const ParquetChunk& chunk = group.chunks[leaf];
     RETURN_IF_ERROR(check_chunk(chunk, leaf));
-    OK_OR_RETURN(bytes, chunk_bytes(chunk));
-    PackedPages pages(chunk, footer_.leaves[leaf].layout, subject, left, found);
-    RETURN_IF_ERROR(pages.run(bytes, group.rows));
+    ChunkPages pages = pages_of(chunk, subject);
+    PackedPages packed(chunk, footer_.leaves[leaf].layout, subject, left, found);
+    RETURN_IF_ERROR(packed.run(pages, group.rows));
   }
   if (found.places.size() == rows()) return found;
   return corrupt("{}: has {} values, the file {} rows", subject, found.places.size(), rows());

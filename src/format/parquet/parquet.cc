@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "format/load.h"
-#include "format/parquet/leaf_reader.h"
+#include "format/parquet/columns/leaf_reader.h"
 
 namespace stoker::formats {
 
@@ -86,25 +86,30 @@ Status ParquetFile::check_chunk(const ParquetChunk& chunk, std::size_t leaf) con
   return lies_inside ? Status() : corrupt("{}: lies beyond the end", shown(leaf));
 }
 
-Result<std::vector<std::byte>> ParquetFile::chunk_bytes(const ParquetChunk& chunk) const {
+ChunkPages ParquetFile::pages_of(const ParquetChunk& chunk, std::string_view subject) const {
   constexpr std::uint64_t kHeader = 100;  // what a short chunk lacks, at most; what is too much is not read
   const auto begin = static_cast<std::uint64_t>(chunk.begin);
   const std::uint64_t whole =
       static_cast<std::uint64_t>(chunk.bytes) + (footer_.has_short_chunks ? kHeader : 0);
-  std::vector<std::byte> bytes(std::min(whole, size_ - begin));
-  RETURN_IF_ERROR(read_(begin, bytes));
-  return bytes;
+  return {read_, begin, std::min(whole, size_ - begin), subject};
 }
 
 Result<ParquetValues> ParquetFile::read_leaf(std::size_t group, std::size_t leaf,
                                              const ParquetLimits& limits) const {
+  ParquetValues values;
+  RETURN_IF_ERROR(read_leaf(group, leaf, values, limits));
+  return values;
+}
+
+Status ParquetFile::read_leaf(std::size_t group, std::size_t leaf, ParquetValues& values,
+                              const ParquetLimits& limits) const {
   const ParquetGroup& of = footer_.groups[group];
   const ParquetChunk& chunk = of.chunks[leaf];
   RETURN_IF_ERROR(check_chunk(chunk, leaf));
-  OK_OR_RETURN(bytes, chunk_bytes(chunk));
   const std::string subject = shown(leaf);
+  ChunkPages pages = pages_of(chunk, subject);
   std::uint64_t left = limits.values.value;
-  return read_leaf_chunk(chunk, footer_.leaves[leaf], of.rows, bytes, {subject, &left});
+  return read_leaf_chunk({chunk, footer_.leaves[leaf], of.rows, subject, &left}, pages, values);
 }
 
 Result<std::vector<std::string>> ParquetFile::read_texts(std::size_t leaf,
@@ -116,14 +121,18 @@ Result<std::vector<std::string>> ParquetFile::read_texts(std::size_t leaf,
   std::vector<std::string> texts;
   const std::string subject = shown(leaf);
   std::uint64_t left = limits.values.value;
+  ParquetValues values;
   for (const ParquetGroup& group : footer_.groups) {
     const ParquetChunk& chunk = group.chunks[leaf];
     RETURN_IF_ERROR(check_chunk(chunk, leaf));
-    OK_OR_RETURN(bytes, chunk_bytes(chunk));
-    OK_OR_RETURN(values, read_leaf_chunk(chunk, footer_.leaves[leaf], group.rows, bytes, {subject, &left}));
+    ChunkPages pages = pages_of(chunk, subject);
+    RETURN_IF_ERROR(
+        read_leaf_chunk({chunk, footer_.leaves[leaf], group.rows, subject, &left}, pages, values));
+    if (values.slots > left / sizeof(std::string)) return invalid("{}: is too large", subject);
+    left -= values.slots * sizeof(std::string);
     for (std::uint64_t slot = 0; slot < values.slots; ++slot) {
       if (is_text)
-        texts.push_back(std::move(values.texts[slot]));
+        texts.emplace_back(values.texts[slot]);
       else
         texts.push_back(values.is_present(slot) ? digits(values, is.type, slot) : "");
     }

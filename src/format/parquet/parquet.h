@@ -16,12 +16,13 @@
 #include "format/chunked/chunk_map.h"
 #include "format/parquet/footer.h"
 #include "format/parquet/leaf.h"
+#include "format/parquet/pages/chunk_pages.h"
 #include "format/tar.h"
 
 namespace stoker::formats {
 
 struct ParquetLimits {
-  ByteCount values = 8_GiB;  ///< memory of what one call gives; a text counts its bytes and 32
+  ByteCount values = 8_GiB;  ///< memory of what one call gives; a text counts its bytes and 8
 };
 
 class ParquetFile {
@@ -44,6 +45,9 @@ class ParquetFile {
   /// limits.
   Result<ParquetValues> read_leaf(std::size_t group, std::size_t leaf,
                                   const ParquetLimits& limits = {}) const;
+  /// The same into `values`, whatever they were: one row group after the other into the same memory.
+  Status read_leaf(std::size_t group, std::size_t leaf, ParquetValues& values,
+                   const ParquetLimits& limits = {}) const;
   /// Nothing where the file says nothing that can be relied on.
   std::optional<ParquetRange> range_of(std::size_t group, std::size_t leaf) const;
   /// A text for each row of the file: what is text as it is, whole numbers in decimal digits, "" where a
@@ -73,8 +77,8 @@ class ParquetFile {
       : read_(std::move(read)), size_(size), subject_(std::move(subject)) {}
   std::string shown(std::size_t leaf) const;
   Status check_chunk(const ParquetChunk& chunk, std::size_t leaf) const;
-  /// REQUIRES: check_chunk() is content with it.
-  Result<std::vector<std::byte>> chunk_bytes(const ParquetChunk& chunk) const;
+  /// REQUIRES: check_chunk() is content with it. Views this and `subject`.
+  ChunkPages pages_of(const ParquetChunk& chunk, std::string_view subject) const;
 
   ReadAt read_;
   std::uint64_t size_;

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "format/load.h"
-#include "format/parquet/convert.h"
+#include "format/parquet/columns/convert.h"
 #include "format/parquet/parquet.h"
 
 namespace stoker::formats {
@@ -41,19 +41,21 @@ bool fits(std::span<const std::byte> stored, Type type) {
 std::optional<std::string> bound(const SchemaLeaf& leaf, const std::optional<std::string>& stored) {
   if (!stored || leaf.is.type == Type::bytes) return stored;
   const std::span<const std::byte> bytes = std::as_bytes(std::span(*stored));
-  PageValues value;
   const StoredType& how = leaf.layout.stored;
+  const std::string_view text(*stored);
+  StoredValues value;
   if (how.is_bytes()) {
     if (how.width > 0 && stored->size() != how.width) return std::nullopt;
-    value.strings.emplace_back(*stored);
+    value.texts = std::span(&text, 1);
   } else {
     if (bytes.size() != how.number_bytes()) return std::nullopt;
     if (how.type == kParquetInt32 && !fits(bytes, leaf.is.type)) return std::nullopt;
     if (how.type == kParquetBoolean && static_cast<unsigned>(bytes[0]) > 1) return std::nullopt;
-    value.numbers.assign(bytes.begin(), bytes.end());
+    if (is_stored_as_it_is(leaf)) return is_nan(bytes, leaf.is.type) ? std::nullopt : stored;
+    value.numbers = bytes;
   }
-  std::vector<std::byte> number;
-  if (!convert_numbers(leaf, value, number) || is_nan(number, leaf.is.type)) return std::nullopt;
+  std::vector<std::byte> number(byte_width(leaf.is.type));
+  if (!convert_numbers(leaf, value, number.data()) || is_nan(number, leaf.is.type)) return std::nullopt;
   return std::string(reinterpret_cast<const char*>(number.data()), number.size());
 }
 

@@ -90,17 +90,17 @@ class Row {
  private:
   bool is_there(std::size_t column) const { return values_[column].is_row_present(row_); }
   Number number(std::size_t column) const { return number_at(values_[column], leaves_[column], row_); }
-  const std::string& text(std::size_t column) const { return values_[column].texts[row_]; }
+  std::string_view text(std::size_t column) const { return values_[column].texts[row_]; }
   bool has_text(std::size_t column) const { return leaves_[column].type == ParquetLeaf::Type::bytes; }
 
   bool holds(const Test& test) const {
     if (test.kind == Kind::is_nan) return number(test.column).is_nan();
     if (test.kind == Kind::like) return matches(text(test.column), test.texts[0], {'%', '_'});
     if (has_text(test.column)) {
-      const std::string& own = text(test.column);
+      const std::string_view own = text(test.column);
       if (test.other) return fits(own <=> text(*test.other), test.comparison);
       return std::any_of(test.texts.begin(), test.texts.end(),
-                         [&](const std::string& one) { return fits(own <=> one, test.comparison); });
+                         [&](std::string_view one) { return fits(own <=> one, test.comparison); });
     }
     const Number own = number(test.column);
     if (test.other) return fits(own <=> number(*test.other), test.comparison);

@@ -96,7 +96,7 @@ Result<bool> RowSamples::take_label(const Row& row, ShardSample& sample) {
     return missing(row, *plan_.label, "the label");
   }
   if (leaf.type == ParquetLeaf::Type::bytes) {
-    OK_OR_RETURN(number, number_of_class(row, values.texts[row.row]));
+    OK_OR_RETURN(number, number_of_class(row, std::string(values.texts[row.row])));
     sample.label = number;
     return true;
   }
@@ -115,7 +115,7 @@ Result<bool> RowSamples::take_key(const Row& row, ShardSample& sample) {
   const ParquetValues& values = row.values[*plan_.key];
   if (!values.is_row_present(row.row)) return missing(row, *plan_.key, "the key");
   const ParquetLeaf& leaf = leaves_[*plan_.key];
-  sample.key = leaf.type == ParquetLeaf::Type::bytes ? values.texts[row.row]
+  sample.key = leaf.type == ParquetLeaf::Type::bytes ? std::string(values.texts[row.row])
                                                      : to_text(number_at(values, leaf, row.row));
   return true;
 }
@@ -127,7 +127,7 @@ Status RowSamples::take_files(const Row& row, ShardSample& sample) {
   for (const std::size_t leaf : plan_.files) {
     const ParquetValues& values = row.values[leaf];
     if (!values.is_row_present(row.row)) continue;
-    const std::string& text = values.texts[row.row];
+    const std::string_view text = values.texts[row.row];
     record.files.push_back({.name = leaves_[leaf].name, .offset = bytes(), .bytes = text.size()});
     held_ += text;
   }

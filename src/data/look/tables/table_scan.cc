@@ -58,22 +58,21 @@ class Unpacking {
     }
     if (choice.is_read) ++facts_.groups_read;
     if (filter_ && choice.rows.empty()) return {};
-    std::vector<ParquetValues> values(table_.file.leaves().size());
+    values_.resize(table_.file.leaves().size());
     std::set<std::size_t> is_read;
     for (std::size_t i = 0; i < choice.compared.size(); ++i) {
-      values[filter_->leaves()[i]] = std::move(choice.compared[i]);
+      values_[filter_->leaves()[i]] = std::move(choice.compared[i]);
       is_read.insert(filter_->leaves()[i]);
     }
     for (const std::size_t leaf : leaves_) {
       if (is_read.contains(leaf)) continue;
-      OK_OR_RETURN(found, table_.file.read_leaf(group, leaf));
-      values[leaf] = std::move(found);
+      RETURN_IF_ERROR(table_.file.read_leaf(group, leaf, values_[leaf]));
     }
     const std::uint64_t count = filter_ ? choice.rows.size() : rows;
     facts_.chosen += count;
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t row = filter_ ? choice.rows[i] : i;
-      OK_OR_RETURN(sample, rows_.sample(values, row, first + row));
+      OK_OR_RETURN(sample, rows_.sample(values_, row, first + row));
       if (sample) scan_.samples.push_back(std::move(*sample));
       if (!sample) ++facts_.dropped;
     }
@@ -85,6 +84,7 @@ class Unpacking {
   const std::optional<RowFilter>& filter_;
   std::vector<std::size_t> leaves_;
   RowSamples rows_;
+  std::vector<ParquetValues> values_;  // of each leaf: those of a group, whose memory the next one takes
   ShardScan scan_;
   TableFacts facts_;
 };

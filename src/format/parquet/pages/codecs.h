@@ -9,10 +9,9 @@
 
 namespace stoker::formats {
 
-// Each fills all of `out`; false where `packed` does not give exactly that.
-bool unsnappy(std::span<const std::byte> packed, std::span<std::byte> out);
-/// What old writers called LZ4: Hadoop's blocks with their sizes before them, or one bare block, or the frame
-/// that the program lz4 writes. Which of them it is only shows when it is read.
+/// Fills all of `out`; false where `packed` does not give exactly that. What old writers called LZ4: Hadoop's
+/// blocks with their sizes before them, or one bare block, or the frame that the program lz4 writes. Which of
+/// them it is only shows when it is read.
 bool unlz4_of_old(std::span<const std::byte> packed, std::span<std::byte> out);
 
 /// By libbrotlidec, which is loaded when it is first needed. Corrupt, beginning with `subject`, where

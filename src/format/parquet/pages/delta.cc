@@ -1,8 +1,10 @@
 #include "format/parquet/pages/delta.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
-#include "format/parquet/pages/hybrid.h"
+#include "format/parquet/pages/bits.h"
 
 namespace stoker::formats {
 
@@ -28,98 +30,106 @@ bool take_zigzag(Bytes& bytes, std::uint64_t& value) {
   return true;
 }
 
-// Numbers of up to 64 bits, the lowest first; behind the end are zeros.
-std::uint64_t wide_bits_at(Bytes bytes, std::uint64_t bit, unsigned width) {
-  const std::size_t at = bit / 8;
-  const unsigned skipped = bit % 8;
-  std::uint64_t low = word_at(bytes, at) >> skipped;
-  if (skipped + width > 64 && bytes.size() - at > sizeof low)
-    low |= static_cast<std::uint64_t>(bytes[at + sizeof low]) << (64 - skipped);
-  return width == 64 ? low : low & ((std::uint64_t{1} << width) - 1);
-}
-
 // Blocks of differences, each of which has a least one and is cut into pieces with a width of their own.
+template <typename T>
 class Deltas {
  public:
-  Deltas(Bytes& bytes, std::vector<std::uint64_t>& numbers) : bytes_(bytes), numbers_(numbers) {}
+  Deltas(Bytes& bytes, std::span<T> numbers) : bytes_(bytes), left_(numbers) {}
 
-  bool run(std::uint64_t count) {
+  bool run() {
     constexpr std::uint64_t kMostInBlock = std::uint64_t{1} << 31;
-    constexpr std::uint64_t kPieceUnit = 32;
     std::uint64_t in_block = 0, pieces = 0, told = 0;
     const bool has_head = take_varint(bytes_, in_block) && take_varint(bytes_, pieces) &&
                           take_varint(bytes_, told) && take_zigzag(bytes_, last_);
-    numbers_.clear();
-    if (!has_head || told != count || in_block == 0 || in_block > kMostInBlock || pieces == 0 ||
+    if (!has_head || told != left_.size() || in_block == 0 || in_block > kMostInBlock || pieces == 0 ||
         in_block % pieces != 0) {
       return false;
     }
     in_piece_ = in_block / pieces;
-    if (in_piece_ % kPieceUnit != 0) return false;
-    if (count == 0) return true;
-    numbers_.reserve(count);
-    numbers_.push_back(last_);
-    while (numbers_.size() < count) {
-      if (!block(pieces, count)) return false;
+    if (in_piece_ % kUnit != 0) return false;
+    if (left_.empty()) return true;
+    left_[0] = static_cast<T>(last_);
+    left_ = left_.subspan(1);
+    while (!left_.empty()) {
+      if (!block(pieces)) return false;
     }
     return true;
   }
 
  private:
-  bool block(std::uint64_t pieces, std::uint64_t count) {
+  static constexpr std::size_t kUnit = 32;  // pieces have that many numbers, or a multiple
+
+  bool block(std::uint64_t pieces) {
     std::uint64_t least = 0;
     if (!take_zigzag(bytes_, least) || pieces > bytes_.size()) return false;
     const Bytes widths = bytes_.first(pieces);
     bytes_ = bytes_.subspan(pieces);
     for (const std::byte width : widths) {
       // Pieces behind the last number are not there, whatever their width.
-      if (numbers_.size() == count) return true;
-      if (!piece(static_cast<unsigned>(width), least, count)) return false;
+      if (left_.empty()) return true;
+      if (!piece(static_cast<unsigned>(width), least)) return false;
     }
     return true;
   }
 
-  bool piece(unsigned width, std::uint64_t least, std::uint64_t count) {
+  bool piece(unsigned width, std::uint64_t least) {
     const std::uint64_t stored = in_piece_ / 8 * width;
     if (width > 64 || stored > bytes_.size()) return false;
-    const std::uint64_t taken = std::min(in_piece_, count - numbers_.size());
-    const Bytes packed = bytes_.first(stored);
-    for (std::uint64_t i = 0; i < taken; ++i) {
-      last_ += least + (width > 0 ? wide_bits_at(packed, i * width, width) : 0);
-      numbers_.push_back(last_);
+    const std::span<T> taken = left_.first(std::min<std::uint64_t>(in_piece_, left_.size()));
+    std::array<std::uint64_t, kUnit> unit;
+    for (std::size_t at = 0; at < taken.size(); at += kUnit) {
+      // All of the unit, though it may not all be taken.
+      unpack_bits(bytes_.subspan(at / 8 * width), width, unit);
+      const std::size_t end = std::min(taken.size(), at + kUnit);
+      for (std::size_t i = at; i < end; ++i) {
+        last_ += least + unit[i - at];
+        taken[i] = static_cast<T>(last_);
+      }
     }
+    left_ = left_.subspan(taken.size());
     bytes_ = bytes_.subspan(stored);
     return true;
   }
 
   Bytes& bytes_;
-  std::vector<std::uint64_t>& numbers_;
+  std::span<T> left_;  // room that is not filled yet
   std::uint64_t in_piece_ = 0;
   std::uint64_t last_ = 0;
 };
 
-}  // namespace
-
-bool take_deltas(Bytes& bytes, std::uint64_t count, std::vector<std::uint64_t>& numbers) {
-  return Deltas(bytes, numbers).run(count);
+// Numbers of four bytes or eight, made in a register.
+template <typename T>
+void join_words(Bytes bytes, std::size_t stride, std::size_t count, std::byte* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    T word = 0;
+    for (std::size_t stream = 0; stream < sizeof(T); ++stream)
+      word |= static_cast<T>(bytes[stream * stride + i]) << 8 * stream;
+    std::memcpy(out + i * sizeof(T), &word, sizeof(T));
+  }
 }
 
+}  // namespace
+
+bool take_deltas(Bytes& bytes, std::span<std::uint32_t> numbers) { return Deltas(bytes, numbers).run(); }
+bool take_deltas(Bytes& bytes, std::span<std::uint64_t> numbers) { return Deltas(bytes, numbers).run(); }
+
 bool take_strings(Bytes& bytes, std::uint64_t count, std::vector<std::string_view>& strings) {
-  std::vector<std::uint64_t> lengths;
-  if (!take_deltas(bytes, count, lengths)) return false;
-  strings.reserve(strings.size() + count);
+  Raw<std::uint64_t> lengths(count);
+  if (!take_deltas(bytes, lengths)) return false;
+  strings.resize(count);
+  auto out = strings.begin();
   for (const std::uint64_t length : lengths) {
     if (length > bytes.size()) return false;  // a negative one is larger than any
-    strings.emplace_back(reinterpret_cast<const char*>(bytes.data()), length);
+    *out++ = {reinterpret_cast<const char*>(bytes.data()), length};
     bytes = bytes.subspan(length);
   }
   return true;
 }
 
 bool JoinedStrings::read(Bytes bytes, std::uint64_t count) {
-  rests_.clear();
   joined_bytes_ = 0;
-  if (!take_deltas(bytes, count, shared_) || !take_strings(bytes, count, rests_)) return false;
+  shared_.resize(count);
+  if (!take_deltas(bytes, shared_) || !take_strings(bytes, count, rests_)) return false;
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < rests_.size(); ++i) {
     if (shared_[i] > before) return false;
@@ -129,11 +139,12 @@ bool JoinedStrings::read(Bytes bytes, std::uint64_t count) {
   return true;
 }
 
-void JoinedStrings::join(std::vector<std::byte>& joined, std::vector<std::string_view>& strings) const {
-  joined.resize(joined_bytes_);
+void JoinedStrings::join(RawBytes& joined, std::vector<std::string_view>& strings) const {
+  joined.resize(joined_bytes_ + kReadBehind);
   char* out = reinterpret_cast<char*>(joined.data());
   std::string_view before;
-  strings.reserve(strings.size() + rests_.size());
+  strings.clear();
+  strings.reserve(rests_.size());
   for (std::size_t i = 0; i < rests_.size(); ++i) {
     const std::string_view rest = rests_[i];
     if (shared_[i] == 0) {
@@ -151,6 +162,9 @@ void JoinedStrings::join(std::vector<std::byte>& joined, std::vector<std::string
 bool join_streams(Bytes bytes, std::size_t width, std::uint64_t count, std::span<std::byte> out) {
   if (width == 0 || count > bytes.size() / width) return false;
   const std::size_t stride = bytes.size() / width;
+  if (width == sizeof(std::uint32_t)) join_words<std::uint32_t>(bytes, stride, count, out.data());
+  if (width == sizeof(std::uint64_t)) join_words<std::uint64_t>(bytes, stride, count, out.data());
+  if (width == sizeof(std::uint32_t) || width == sizeof(std::uint64_t)) return true;
   for (std::size_t stream = 0; stream < width; ++stream) {
     const std::byte* from = bytes.data() + stream * stride;
     for (std::size_t i = 0; i < count; ++i) out[i * width + stream] = from[i];

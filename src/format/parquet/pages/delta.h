@@ -8,14 +8,18 @@
 #include <string_view>
 #include <vector>
 
+#include "format/parquet/columns/texts.h"
+#include "format/raw_bytes.h"
+
 namespace stoker::formats {
 
-/// DELTA_BINARY_PACKED: takes exactly `count` numbers off the front of `bytes` and puts them, modulo 2^64, in
-/// place of what was in `numbers`. False for what does not hold.
-bool take_deltas(std::span<const std::byte>& bytes, std::uint64_t count, std::vector<std::uint64_t>& numbers);
+/// DELTA_BINARY_PACKED: takes as many numbers off the front of `bytes` as `numbers` has room for, which must
+/// be all, modulo 2^32 or 2^64. False for what does not hold.
+bool take_deltas(std::span<const std::byte>& bytes, std::span<std::uint32_t> numbers);
+bool take_deltas(std::span<const std::byte>& bytes, std::span<std::uint64_t> numbers);
 
-/// DELTA_LENGTH_BYTE_ARRAY: takes `count` strings off the front of `bytes`, which they view, and appends
-/// them.
+/// DELTA_LENGTH_BYTE_ARRAY: takes `count` strings off the front of `bytes`, which they view, and puts them in
+/// place of what was in `strings`.
 bool take_strings(std::span<const std::byte>& bytes, std::uint64_t count,
                   std::vector<std::string_view>& strings);
 
@@ -26,11 +30,12 @@ class JoinedStrings {
   bool read(std::span<const std::byte> bytes, std::uint64_t count);
   /// The bytes that join() puts together.
   std::uint64_t joined_bytes() const { return joined_bytes_; }
-  /// Appends the strings. One that shares nothing views `bytes`, the others view `joined`, which is filled.
-  void join(std::vector<std::byte>& joined, std::vector<std::string_view>& strings) const;
+  /// Puts the strings in place of others. One that shares nothing views `bytes`, the others view `joined`,
+  /// which is filled; kReadBehind bytes of it follow them.
+  void join(RawBytes& joined, std::vector<std::string_view>& strings) const;
 
  private:
-  std::vector<std::uint64_t> shared_;  // bytes with the string before
+  Raw<std::uint64_t> shared_;  // bytes with the string before
   std::vector<std::string_view> rests_;
   std::uint64_t joined_bytes_ = 0;
 };

@@ -39,22 +39,26 @@ constexpr std::string_view kEight = "8001 04 08 0E  03 02000000 C03F 00000000000
 TEST(ParquetDelta, numbers_by_their_differences) {
   const auto bytes = joined({hex(kEight), hex("AA")});
   Bytes left = bytes;
-  std::vector<std::uint64_t> numbers;
-  ASSERT_TRUE(take_deltas(left, 8, numbers));
+  std::vector<std::uint64_t> numbers(8);
+  ASSERT_TRUE(take_deltas(left, numbers));
   EXPECT_THAT(numbers, ElementsAre(7, 5, 3, 1, 2, 3, 4, 5));
   EXPECT_EQ(left.size(), 1u);
+  std::vector<std::uint32_t> narrow(8);
+  left = bytes;
+  ASSERT_TRUE(take_deltas(left, narrow));
+  EXPECT_THAT(narrow, ElementsAre(7, 5, 3, 1, 2, 3, 4, 5));
 }
 
 TEST(ParquetDelta, of_one_number_and_of_none_nothing_but_the_head_is_there) {
-  std::vector<std::uint64_t> numbers;
+  std::vector<std::uint64_t> numbers(1);
   const auto one = hex("8001 04 01 09");
   Bytes left = one;
-  ASSERT_TRUE(take_deltas(left, 1, numbers));
+  ASSERT_TRUE(take_deltas(left, numbers));
   EXPECT_THAT(numbers, ElementsAre(static_cast<std::uint64_t>(-5)));
   const auto none = hex("8001 04 00 00");
   left = none;
-  ASSERT_TRUE(take_deltas(left, 0, numbers));
-  EXPECT_TRUE(numbers.empty() && left.empty());
+  ASSERT_TRUE(take_deltas(left, std::span<std::uint64_t>()));
+  EXPECT_TRUE(left.empty());
 }
 
 TEST(ParquetDelta, differences_of_64_bits_wrap_around) {
@@ -62,8 +66,8 @@ TEST(ParquetDelta, differences_of_64_bits_wrap_around) {
   auto bytes = joined({hex("8001 04 02 00  00 40000000"), std::vector<std::byte>(256)});
   bytes[10 + 7] = std::byte{0x80};
   Bytes left = bytes;
-  std::vector<std::uint64_t> numbers;
-  ASSERT_TRUE(take_deltas(left, 2, numbers));
+  std::vector<std::uint64_t> numbers(2);
+  ASSERT_TRUE(take_deltas(left, numbers));
   EXPECT_THAT(numbers, ElementsAre(0, std::uint64_t{1} << 63));
 }
 
@@ -71,8 +75,8 @@ TEST(ParquetDelta, what_does_not_hold_is_refused) {
   const auto refused = [](std::string_view digits, std::uint64_t count) {
     const auto bytes = hex(digits);
     Bytes left = bytes;
-    std::vector<std::uint64_t> numbers;
-    return !take_deltas(left, count, numbers);
+    std::vector<std::uint64_t> numbers(count);
+    return !take_deltas(left, numbers);
   };
   EXPECT_TRUE(refused(kEight, 7));                                         // another count
   EXPECT_TRUE(refused("8001 00 08 0E", 8));                                // no pieces
@@ -83,8 +87,8 @@ TEST(ParquetDelta, what_does_not_hold_is_refused) {
   const auto whole = hex(kEight);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     Bytes left = Bytes(whole).first(length);
-    std::vector<std::uint64_t> numbers;
-    EXPECT_FALSE(take_deltas(left, 8, numbers)) << length;
+    std::vector<std::uint64_t> numbers(8);
+    EXPECT_FALSE(take_deltas(left, numbers)) << length;
   }
 }
 
@@ -110,7 +114,7 @@ TEST(ParquetDelta, strings_that_begin_as_the_one_before) {
   JoinedStrings reader;
   ASSERT_TRUE(reader.read(bytes, 4));
   EXPECT_EQ(reader.joined_bytes(), 4u + 8u);  // "axle", "babyhood"
-  std::vector<std::byte> buffer;
+  RawBytes buffer;
   std::vector<std::string_view> strings;
   reader.join(buffer, strings);
   EXPECT_THAT(strings, ElementsAre("axis", "axle", "babble", "babyhood"));

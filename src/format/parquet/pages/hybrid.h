@@ -5,59 +5,57 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
-#include <vector>
+
+#include "format/parquet/pages/bits.h"
 
 namespace stoker::formats {
-
-/// The 8 bytes at `at` as a number, the lowest first; zeros follow behind the end. REQUIRES: at <=
-/// bytes.size().
-inline std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t at) {
-  std::uint64_t word = 0;
-  if (bytes.size() - at >= sizeof word) [[likely]]  // of a size that the compiler knows
-    std::memcpy(&word, bytes.data() + at, sizeof word);
-  else if (at < bytes.size())
-    std::memcpy(&word, bytes.data() + at, bytes.size() - at);
-  return word;
-}
-
-/// `width` bits (at most 32) from bit `bit` of `bytes` on, the lowest first. REQUIRES as word_at().
-inline std::uint64_t bits_at(std::span<const std::byte> bytes, std::uint64_t bit, unsigned width) {
-  return word_at(bytes, bit / 8) >> bit % 8 & ((std::uint64_t{1} << width) - 1);
-}
 
 /// Runs of one number and groups of packed ones, as levels, dictionary positions and truth values are stored.
 class Hybrid {
  public:
+  /// REQUIRES: width <= 32, and 8 for take() of bytes.
   Hybrid(std::span<const std::byte> bytes, unsigned width) : bytes_(bytes), width_(width) {}
 
-  /// Appends the next `count` numbers; false where there are not as many.
+  /// Fills `numbers` with the next ones; false where there are not as many.
   template <typename T>
-  bool append(std::uint64_t count, std::vector<T>& numbers) {
-    while (count > 0) {
+  bool take(std::span<T> numbers) {
+    while (!numbers.empty()) {
       if (run_ == 0 && packed_ == 0 && !begin_run()) return false;
-      const std::uint64_t step = std::min(count, run_ > 0 ? run_ : packed_);
+      const auto step =
+          static_cast<std::size_t>(std::min<std::uint64_t>(numbers.size(), run_ > 0 ? run_ : packed_));
+      const std::span<T> next = numbers.first(step);
       if (run_ > 0) {
-        numbers.insert(numbers.end(), step, static_cast<T>(repeated_));
+        std::ranges::fill(next, static_cast<T>(repeated_));
         run_ -= step;
-      } else if (!append_packed(step, numbers)) {
+      } else if (!take_packed(next)) {
         return false;
       }
-      count -= step;
+      numbers = numbers.subspan(step);
     }
     return true;
   }
 
+  /// The number that the next `count` ones are, if they are one run: then they are taken.
+  std::optional<std::uint32_t> take_run(std::uint64_t count) {
+    if (count == 0 || (run_ == 0 && packed_ == 0 && !begin_run()) || run_ < count) return std::nullopt;
+    run_ -= count;
+    return repeated_;
+  }
+
  private:
   template <typename T>
-  bool append_packed(std::uint64_t count, std::vector<T>& numbers) {
+  bool take_packed(std::span<T> numbers) {
     // Groups that go beyond the end end with it.
-    if (width_ > 0 && (bit_ + (count - 1) * width_) / 8 >= bytes_.size()) return false;
-    const std::size_t before = numbers.size();
-    numbers.resize(before + count);
-    for (std::uint64_t i = 0; i < count; ++i, bit_ += width_)
-      numbers[before + i] = static_cast<T>(bits_at(bytes_, bit_, width_));
-    packed_ -= count;
+    if (width_ > 0 && (bit_ + (numbers.size() - 1) * width_) / 8 >= bytes_.size()) return false;
+    packed_ -= numbers.size();
+    for (; bit_ % 8 != 0 && !numbers.empty(); bit_ += width_, numbers = numbers.subspan(1))
+      numbers[0] = static_cast<T>(bits_at(bytes_, bit_, width_));
+    if (!numbers.empty()) {
+      unpack_bits(bytes_.subspan(bit_ / 8), width_, numbers);
+      bit_ += numbers.size() * width_;
+    }
     if (packed_ == 0) at_ = std::min<std::size_t>(bytes_.size(), (bit_ + 7) / 8);
     return true;
   }

@@ -1,5 +1,6 @@
 #include "format/parquet/pages/page.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -118,23 +119,8 @@ Status another_crc(std::string_view subject) {
   return corrupt("{}: a page's CRC-32 is not that of its bytes", subject).cure("get the file again");
 }
 
-Result<Page> take_page(Bytes& bytes, std::string_view subject) {
-  ThriftReader reader(bytes);
-  Page page{.header = read_page_header(reader), .stored = {}};
-  bytes = bytes.subspan(reader.position());
-  if (reader.is_damaged() || !is_sound(page.header, bytes.size()))
-    return corrupt("{}: a page is damaged", subject);
-  constexpr std::int64_t kPageLimit = 256 << 20;
-  if (page.header.bytes > kPageLimit)
-    return invalid("{}: has a page of {} bytes (at most 256 MiB)", subject, page.header.bytes);
-  page.stored = bytes.first(static_cast<std::size_t>(page.header.packed_bytes));
-  bytes = bytes.subspan(page.stored.size());
-  if (page.header.crc && crc32(page.stored) != *page.header.crc) return another_crc(subject);
-  return page;
-}
-
-Result<PageParts> open_page(const Page& page, std::int64_t codec, DeepestLevels deepest,
-                            std::vector<std::byte>& buffer, std::string_view subject) {
+Result<PageParts> open_page(const Page& page, std::int64_t codec, DeepestLevels deepest, RawBytes& buffer,
+                            std::string_view subject) {
   const PageHeader& header = page.header;
   PageParts parts;
   Bytes stored = page.stored;
@@ -147,11 +133,17 @@ Result<PageParts> open_page(const Page& page, std::int64_t codec, DeepestLevels 
   parts.packed_at = page.stored.size() - stored.size();
   const std::size_t ahead = parts.packed_at;
   if (static_cast<std::size_t>(header.bytes) < ahead) return damaged();
-  buffer.resize(static_cast<std::size_t>(header.bytes) - ahead);
+  const std::size_t unpacked = static_cast<std::size_t>(header.bytes) - ahead;
   const auto how = header.is_packed ? static_cast<ParquetCodec>(codec) : ParquetCodec::none;
-  RETURN_IF_ERROR(unpack_page(how, stored, buffer, subject));
-  parts.unpacked = buffer;
-  parts.values = buffer;
+  if (how == ParquetCodec::none && header.is_data() && stored.size() == unpacked) {
+    parts.unpacked = stored;
+  } else {
+    buffer.resize(unpacked + kReadBehind);
+    const auto into = std::span(buffer).first(unpacked);
+    RETURN_IF_ERROR(unpack_page(how, stored, into, subject));
+    parts.unpacked = into;
+  }
+  parts.values = parts.unpacked;
   if (header.type == kDataPage) {
     const auto count = static_cast<std::uint64_t>(header.values);
     const bool holds =
@@ -164,17 +156,26 @@ Result<PageParts> open_page(const Page& page, std::int64_t codec, DeepestLevels 
 
 bool read_levels(Bytes bytes, std::int64_t encoding, unsigned deepest, std::uint64_t count,
                  std::vector<std::uint8_t>& levels) {
-  levels.clear();
   const auto width = static_cast<unsigned>(std::bit_width(deepest));
   if (encoding == kBitPacked) {
+    levels.clear();
     if (!read_bit_packed(bytes, width, count, levels)) return false;
   } else {
-    Hybrid numbers(bytes, width);
-    if (!numbers.append(count, levels)) return false;
+    levels.resize(count);
+    if (!Hybrid(bytes, width).take(std::span(levels))) return false;
   }
-  for (const std::uint8_t level : levels)
-    if (level > deepest) return false;
-  return true;
+  if (deepest + 1 == 1u << width) return true;  // none can be deeper
+  std::uint8_t most = 0;
+  for (const std::uint8_t level : levels) most = std::max(most, level);
+  return most <= deepest;
+}
+
+std::optional<std::uint8_t> same_level(Bytes bytes, std::int64_t encoding, unsigned deepest,
+                                       std::uint64_t count) {
+  if (encoding == kBitPacked) return std::nullopt;
+  const auto level = Hybrid(bytes, static_cast<unsigned>(std::bit_width(deepest))).take_run(count);
+  if (!level || *level > deepest) return std::nullopt;
+  return static_cast<std::uint8_t>(*level);
 }
 
 }  // namespace stoker::formats

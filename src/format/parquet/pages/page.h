@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "format/parquet/columns/texts.h"
 #include "format/parquet/thrift.h"
+#include "format/raw_bytes.h"
 
 namespace stoker::formats {
 
@@ -57,18 +59,13 @@ struct PageHeader {
 
 /// The next structure of `reader`, which says whether it is damaged.
 PageHeader read_page_header(ThriftReader& reader);
-/// A page, as it lies there.
+/// Whether a page's header holds, `available` bytes following it.
+bool is_sound(const PageHeader& header, std::uint64_t available);
+/// A page, as it lies there. kReadBehind bytes may be read behind it.
 struct Page {
   PageHeader header;
   std::span<const std::byte> stored;
 };
-/// Takes the next page off the front of `bytes`. Corrupt, beginning with `subject`, when its header is
-/// damaged, when it would not lie in what follows and when its CRC-32 is another; Invalid when it would
-/// unpack to more than 256 MiB.
-Result<Page> take_page(std::span<const std::byte>& bytes, std::string_view subject);
-/// The same of a page whose bytes are not there yet: whether its header holds, `available` bytes following
-/// it.
-bool is_sound(const PageHeader& header, std::uint64_t available);
 /// What is said of a page whose CRC-32 is not that of its bytes.
 Status another_crc(std::string_view subject);
 
@@ -78,22 +75,27 @@ struct DeepestLevels {
   unsigned definition = 0;
 };
 
-/// A page's parts. Views the page and the buffer that it was unpacked into.
+/// A page's parts. Views the page or the buffer that it was unpacked into.
 struct PageParts {
   std::span<const std::byte> repetition;
   std::span<const std::byte> definition;
   std::span<const std::byte> values;
   /// What was unpacked, or would have been: where it lies in the page, and all that it gave. The values are
-  /// its end.
+  /// its end, and kReadBehind bytes may be read behind them.
   std::size_t packed_at = 0;
   std::span<const std::byte> unpacked;
 };
-/// Unpacks a data or dictionary page into `buffer`. Fails as unpack_page() does.
-Result<PageParts> open_page(const Page& page, std::int64_t codec, DeepestLevels deepest,
-                            std::vector<std::byte>& buffer, std::string_view subject);
+/// Unpacks a data or dictionary page into `buffer`, where a dictionary is put in any case: it is needed as
+/// long as the column chunk is read. Fails as unpack_page() does.
+Result<PageParts> open_page(const Page& page, std::int64_t codec, DeepestLevels deepest, RawBytes& buffer,
+                            std::string_view subject);
 
-/// Numbers of `count` levels up to `deepest` (at most 255). False where there are not as many.
+/// Puts `count` levels up to `deepest` (at most 255) in place of what was in `levels`. False where there are
+/// not as many.
 bool read_levels(std::span<const std::byte> bytes, std::int64_t encoding, unsigned deepest,
                  std::uint64_t count, std::vector<std::uint8_t>& levels);
+/// The level that all `count` are, where that is seen at a glance.
+std::optional<std::uint8_t> same_level(std::span<const std::byte> bytes, std::int64_t encoding,
+                                       unsigned deepest, std::uint64_t count);
 
 }  // namespace stoker::formats

@@ -1,13 +1,25 @@
 #include "format/parquet/pages/unpack.h"
 
 #include <algorithm>
-
-#include <zstd.h>
+#include <snappy-c.h>
 
 #include "format/chunks/filters.h"
 #include "format/parquet/pages/codecs.h"
 
 namespace stoker::formats {
+
+namespace {
+
+bool unsnappy(std::span<const std::byte> packed, std::span<std::byte> out) {
+  const char* const from = reinterpret_cast<const char*>(packed.data());
+  std::size_t size = 0;
+  if (snappy_uncompressed_length(from, packed.size(), &size) != SNAPPY_OK || size != out.size()) return false;
+  char none = 0;
+  char* const to = out.empty() ? &none : reinterpret_cast<char*>(out.data());
+  return snappy_uncompress(from, packed.size(), to, &size) == SNAPPY_OK;
+}
+
+}  // namespace
 
 Status unpack_page(ParquetCodec codec, std::span<const std::byte> packed, std::span<std::byte> out,
                    std::string_view subject) {
@@ -27,7 +39,7 @@ Status unpack_page(ParquetCodec codec, std::span<const std::byte> packed, std::s
       is_whole = inflate(Deflate::gzip, packed, out, subject).ok();
       break;
     case ParquetCodec::zstd:
-      is_whole = ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size()) == out.size();
+      is_whole = unzstd(packed, out, subject).ok();
       break;
     case ParquetCodec::lz4_raw:
       is_whole = unlz4(packed, out, subject).ok();

@@ -1,5 +1,7 @@
 #include "format/parquet/pages/values.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "format/parquet/pages/hybrid.h"
@@ -10,44 +12,55 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
+// Memory of an allocator's or of a vector's begins where any number may.
+template <typename T>
+std::span<T> as_numbers(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
 std::string_view view(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-// Strings with their lengths before them.
-bool read_strings(Bytes data, std::uint64_t count, std::vector<std::string_view>& strings) {
+// In place of `texts`: those that have their lengths before them.
+bool read_texts_plain(Bytes data, std::uint64_t count, std::vector<std::string_view>& texts) {
   std::uint32_t length = 0;
   if (count > data.size() / sizeof length) return false;
-  strings.reserve(strings.size() + count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (data.size() < sizeof length) return false;
-    std::memcpy(&length, data.data(), sizeof length);
-    data = data.subspan(sizeof length);
-    if (length > data.size()) return false;
-    strings.push_back(view(data.first(length)));
-    data = data.subspan(length);
+  texts.resize(count);
+  const char* at = view(data).data();
+  std::size_t left = data.size();
+  for (std::string_view& text : texts) {
+    if (left < sizeof length) return false;
+    std::memcpy(&length, at, sizeof length);
+    left -= sizeof length;
+    if (length > left) return false;
+    text = {at + sizeof length, length};
+    at += sizeof length + length;
+    left -= length;
   }
   return true;
 }
 
-// Strings of one size, one behind another.
-bool cut_strings(Bytes data, std::size_t width, std::uint64_t count, std::vector<std::string_view>& strings) {
+// In place of `texts`: those of one size, one behind another.
+bool cut_texts(Bytes data, std::size_t width, std::uint64_t count, std::vector<std::string_view>& texts) {
   if (width == 0 || count > data.size() / width) return false;
-  for (std::uint64_t i = 0; i < count; ++i) strings.push_back(view(data.subspan(i * width, width)));
+  texts.resize(count);
+  const char* at = view(data).data();
+  for (std::string_view& text : texts) text = {at, width}, at += width;
   return true;
 }
 
 // Truth values as runs, with their length before them.
-bool read_runs(Bytes data, std::uint64_t count, std::vector<std::byte>& numbers) {
+bool read_runs(Bytes data, std::span<std::byte> numbers) {
   std::uint32_t length = 0;
-  if (data.size() < sizeof length) return count == 0;
+  if (data.size() < sizeof length) return numbers.empty();
   std::memcpy(&length, data.data(), sizeof length);
   data = data.subspan(sizeof length);
-  return length <= data.size() && Hybrid(data.first(length), 1).append(count, numbers);
+  return length <= data.size() && Hybrid(data.first(length), 1).take(as_numbers<std::uint8_t>(numbers));
 }
 
 template <std::size_t Width>
-void pick(Bytes from, std::span<const std::uint32_t> positions, std::byte* out) {
+void pick(const std::byte* from, std::span<const std::uint32_t> positions, std::byte* out) {
   for (const std::uint32_t position : positions) {
-    std::memcpy(out, from.data() + std::size_t{position} * Width, Width);
+    std::memcpy(out, from + std::size_t{position} * Width, Width);
     out += Width;
   }
 }
@@ -73,117 +86,149 @@ std::size_t StoredType::number_bytes() const {
 
 Status ValueReader::damaged() const { return corrupt("{}: a page is damaged", subject_); }
 
+Status ValueReader::not_read(const PageHeader& page) const {
+  return invalid("{}: has an encoding that is not read (Parquet's number {})", subject_, page.encoding)
+      .cure("write it with pyarrow.parquet.write_table(table, file)");
+}
+
 Status ValueReader::take_memory(std::uint64_t bytes) {
   if (bytes > left_) return invalid("{}: is too large", subject_);
   left_ -= bytes;
   return {};
 }
 
-bool ValueReader::read_plain(Bytes data, std::uint64_t count, PageValues& values) const {
-  if (type_.type == kParquetByteArray) return read_strings(data, count, values.strings);
-  if (type_.type == kParquetFixedByteArray) return cut_strings(data, type_.width, count, values.strings);
+bool ValueReader::read_plain(Bytes data, std::span<std::byte> numbers) const {
+  if (numbers.empty()) return true;
   if (type_.type == kParquetBoolean) {
-    if (count > std::uint64_t{data.size()} * 8) return false;
-    for (std::uint64_t i = 0; i < count; ++i) values.numbers.push_back(data[i / 8] >> i % 8 & std::byte{1});
+    if (numbers.size() > std::uint64_t{data.size()} * 8) return false;
+    unpack_bits(data, 1, as_numbers<std::uint8_t>(numbers));
     return true;
   }
-  const std::size_t width = type_.number_bytes();
-  if (width == 0 || count > data.size() / width) return false;
-  values.numbers.insert(values.numbers.end(), data.begin(),
-                        data.begin() + static_cast<std::ptrdiff_t>(count * width));
+  if (numbers.size() > data.size()) return false;
+  std::memcpy(numbers.data(), data.data(), numbers.size());
   return true;
+}
+
+bool ValueReader::read_plain(Bytes data, std::uint64_t count, std::vector<std::string_view>& texts) const {
+  return type_.type == kParquetByteArray ? read_texts_plain(data, count, texts)
+                                         : cut_texts(data, type_.width, count, texts);
 }
 
 Status ValueReader::take_dictionary(const PageHeader& page, Bytes data) {
   if (page.encoding != kPlainValues && page.encoding != kPlainDictionary) return damaged();
-  dictionary_.clear();
   dictionary_values_ = static_cast<std::uint64_t>(page.values);
-  RETURN_IF_ERROR(
-      take_memory(data.size() + (type_.is_bytes() ? data.size() / 4 * sizeof(std::string_view) : 0)));
-  return read_plain(data, dictionary_values_, dictionary_) ? Status() : damaged();
-}
-
-Status ValueReader::read_positions(Bytes data, std::uint64_t count, PageValues& values) {
-  if (count == 0) return {};
-  if (data.empty()) return damaged();
-  const auto width = static_cast<unsigned>(data[0]);
-  positions_.clear();
-  if (width > 32 || !Hybrid(data.subspan(1), width).append(count, positions_)) return damaged();
-  for (const std::uint32_t position : positions_)
-    if (position >= dictionary_values_) return damaged();
   if (type_.is_bytes()) {
-    values.strings.reserve(values.strings.size() + count);
-    for (const std::uint32_t position : positions_) values.strings.push_back(dictionary_.strings[position]);
-    return {};
+    RETURN_IF_ERROR(take_memory(data.size() + data.size() / 4 * sizeof(std::string_view)));
+    return read_plain(data, dictionary_values_, dictionary_texts_) ? Status() : damaged();
   }
   const std::size_t each = type_.number_bytes();
-  const std::size_t before = values.numbers.size();
-  values.numbers.resize(before + each * count);
-  const auto copy = each == 4 ? pick<4> : each == 8 ? pick<8> : each == 12 ? pick<12> : pick<1>;
-  copy(dictionary_.numbers, positions_, values.numbers.data() + before);
-  return {};
+  if (each == 0 || dictionary_values_ > std::uint64_t{data.size()} * 8) return damaged();
+  RETURN_IF_ERROR(take_memory(dictionary_values_ * each));
+  dictionary_numbers_.resize(dictionary_values_ * each);
+  return read_plain(data, dictionary_numbers_) ? Status() : damaged();
 }
 
-bool ValueReader::read_deltas(Bytes data, std::uint64_t count, PageValues& values) {
-  if (!take_deltas(data, count, deltas_)) return false;
-  const std::size_t each = type_.number_bytes();
-  const std::size_t before = values.numbers.size();
-  values.numbers.resize(before + each * count);
-  std::byte* out = values.numbers.data() + before;
-  for (const std::uint64_t number : deltas_) {
-    std::memcpy(out, &number, each);
-    out += each;
+// Calls `take` with some positions after the other, all of which are in the dictionary.
+template <typename Take>
+bool ValueReader::read_positions(Bytes data, std::uint64_t count, const Take& take) const {
+  constexpr std::size_t kSome = 1024;  // they stay in the nearest cache
+  if (count == 0) return true;
+  if (data.empty()) return false;
+  const auto width = static_cast<unsigned>(data[0]);
+  if (width > 32) return false;
+  Hybrid positions(data.subspan(1), width);
+  std::array<std::uint32_t, kSome> room;
+  while (count > 0) {
+    const auto some = std::span(room).first(std::min<std::uint64_t>(count, kSome));
+    if (!positions.take(some)) return false;
+    bool is_beyond = false;
+    for (const std::uint32_t position : some) is_beyond |= position >= dictionary_values_;
+    if (is_beyond) return false;
+    take(some);
+    count -= some.size();
   }
   return true;
 }
 
-Status ValueReader::read_joined(Bytes data, std::uint64_t count, PageValues& values) {
+bool ValueReader::read_deltas(Bytes data, std::span<std::byte> numbers) const {
+  if (type_.type == kParquetInt32) return take_deltas(data, as_numbers<std::uint32_t>(numbers));
+  return type_.type == kParquetInt64 && take_deltas(data, as_numbers<std::uint64_t>(numbers));
+}
+
+Status ValueReader::read_joined(Bytes data, std::uint64_t count, std::vector<std::string_view>& texts) {
   if (!shared_.read(data, count)) return damaged();
   if (shared_.joined_bytes() > left_) return invalid("{}: is too large", subject_);
-  const std::size_t before = values.strings.size();
-  shared_.join(joined_, values.strings);
+  shared_.join(joined_, texts);
   if (type_.width == 0) return {};
-  for (const std::string_view value : std::span(values.strings).subspan(before))
-    if (value.size() != type_.width) return damaged();
+  for (const std::string_view text : texts)
+    if (text.size() != type_.width) return damaged();
   return {};
 }
 
-Status ValueReader::read_split(Bytes data, std::uint64_t count, PageValues& values) {
-  const std::size_t each = type_.is_bytes() ? type_.width : type_.number_bytes();
+Status ValueReader::read_split(Bytes data, std::uint64_t count, std::vector<std::string_view>& texts) {
+  const std::size_t each = type_.width;
   if (each == 0 || count > data.size() / each) return damaged();
-  if (!type_.is_bytes()) {
-    const std::size_t before = values.numbers.size();
-    values.numbers.resize(before + count * each);
-    return join_streams(data, each, count, std::span(values.numbers).subspan(before)) ? Status() : damaged();
-  }
-  joined_.resize(count * each);
-  const bool holds =
-      join_streams(data, each, count, joined_) && cut_strings(joined_, each, count, values.strings);
+  joined_.resize(count * each + kReadBehind);
+  const auto joined = std::span(joined_).first(count * each);
+  const bool holds = join_streams(data, each, count, joined) && cut_texts(joined, each, count, texts);
   return holds ? Status() : damaged();
 }
 
-Status ValueReader::read(const PageHeader& page, Bytes data, std::uint64_t count, PageValues& values) {
+Status ValueReader::read_numbers(const PageHeader& page, Bytes data, std::span<std::byte> numbers) {
   const auto when = [&](bool holds) { return holds ? Status() : damaged(); };
-  const bool is_whole = type_.type == kParquetInt32 || type_.type == kParquetInt64;
+  const std::size_t each = type_.number_bytes();
+  const std::uint64_t count = numbers.size() / each;
   switch (page.encoding) {
     case kPlainValues:
-      return when(read_plain(data, count, values));
+      return when(read_plain(data, numbers));
     case kPlainDictionary:
-    case kRleDictionary:
-      return read_positions(data, count, values);
+    case kRleDictionary: {
+      const auto copy = each == 4 ? pick<4> : each == 8 ? pick<8> : each == 12 ? pick<12> : pick<1>;
+      std::byte* out = numbers.data();
+      return when(read_positions(data, count, [&](std::span<const std::uint32_t> some) {
+        copy(dictionary_numbers_.data(), some, out);
+        out += some.size() * each;
+      }));
+    }
     case kRleValues:
-      return when(type_.type == kParquetBoolean && read_runs(data, count, values.numbers));
+      return when(type_.type == kParquetBoolean && read_runs(data, numbers));
     case kDeltaBinaryPacked:
-      return when(is_whole && read_deltas(data, count, values));
-    case kDeltaLengthByteArray:
-      return when(type_.type == kParquetByteArray && take_strings(data, count, values.strings));
-    case kDeltaByteArray:
-      return type_.is_bytes() ? read_joined(data, count, values) : damaged();
+      return when(read_deltas(data, numbers));
     case kByteStreamSplit:
-      return read_split(data, count, values);
+      return when(join_streams(data, each, count, numbers));
+    case kDeltaLengthByteArray:
+    case kDeltaByteArray:
+      return damaged();
     default:
-      return invalid("{}: has an encoding that is not read (Parquet's number {})", subject_, page.encoding)
-          .cure("write it with pyarrow.parquet.write_table(table, file)");
+      return not_read(page);
+  }
+}
+
+Status ValueReader::read_texts(const PageHeader& page, Bytes data, std::uint64_t count,
+                               std::vector<std::string_view>& texts) {
+  const auto when = [&](bool holds) { return holds ? Status() : damaged(); };
+  switch (page.encoding) {
+    case kPlainValues:
+      return when(read_plain(data, count, texts));
+    case kPlainDictionary:
+    case kRleDictionary: {
+      texts.resize(count);
+      auto out = texts.begin();
+      return when(read_positions(data, count, [&](std::span<const std::uint32_t> some) {
+        for (const std::uint32_t position : some) *out++ = dictionary_texts_[position];
+      }));
+    }
+    case kDeltaLengthByteArray:
+      return when(type_.type == kParquetByteArray && take_strings(data, count, texts));
+    case kDeltaByteArray:
+      return read_joined(data, count, texts);
+    case kByteStreamSplit:
+      return read_split(data, count, texts);
+    case kRleValues:
+    case kDeltaBinaryPacked:
+      return damaged();
+    default:
+      return not_read(page);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "format/parquet/pages/delta.h"
 #include "format/parquet/pages/page.h"
+#include "format/raw_bytes.h"
 
 namespace stoker::formats {
 
@@ -23,17 +24,6 @@ struct StoredType {
   std::size_t number_bytes() const;
 };
 
-/// Those that are there, of one page.
-struct PageValues {
-  std::vector<std::byte> numbers;         ///< one behind another, number_bytes() each; a boolean is 0 or 1
-  std::vector<std::string_view> strings;  ///< in place of numbers for bytes: views, see ValueReader::read()
-
-  void clear() {
-    numbers.clear();
-    strings.clear();
-  }
-};
-
 /// The pages of one column chunk, one after another.
 class ValueReader {
  public:
@@ -41,32 +31,43 @@ class ValueReader {
   ValueReader(StoredType type, std::string_view subject, std::uint64_t& left)
       : type_(type), subject_(subject), left_(left) {}
 
-  /// The values of a dictionary page, from which read() then takes. They view `data`.
+  /// The values of a dictionary page, from which the others then take. Texts view `data`.
   Status take_dictionary(const PageHeader& page, std::span<const std::byte> data);
-  /// `count` values of a data page. Views are of `data`, of the dictionary's, or, of encodings that join a
-  /// value from pieces, of bytes that last until the next call. Corrupt for what does not hold, Invalid for
-  /// encodings that are not read and beyond `left`.
-  Status read(const PageHeader& page, std::span<const std::byte> data, std::uint64_t count,
-              PageValues& values);
+
+  // The values of a data page, as many as there is room for: those that are not missing. Corrupt for what
+  // does not hold, Invalid for encodings that are not read and beyond `left`.
+
+  /// Numbers one behind another, number_bytes() each; a boolean is 0 or 1. REQUIRES: a type of numbers.
+  Status read_numbers(const PageHeader& page, std::span<const std::byte> data, std::span<std::byte> numbers);
+  /// In place of what was in `texts`: views of `data`, of the dictionary's, or, of encodings that join a
+  /// value from pieces, of bytes that last until the next call. REQUIRES: a type of bytes. kReadBehind bytes
+  /// follow each where they follow `data`.
+  Status read_texts(const PageHeader& page, std::span<const std::byte> data, std::uint64_t count,
+                    std::vector<std::string_view>& texts);
 
  private:
   Status damaged() const;
+  Status not_read(const PageHeader& page) const;
   Status take_memory(std::uint64_t bytes);
-  bool read_plain(std::span<const std::byte> data, std::uint64_t count, PageValues& values) const;
-  Status read_joined(std::span<const std::byte> data, std::uint64_t count, PageValues& values);
-  Status read_split(std::span<const std::byte> data, std::uint64_t count, PageValues& values);
-  bool read_deltas(std::span<const std::byte> data, std::uint64_t count, PageValues& values);
-  Status read_positions(std::span<const std::byte> data, std::uint64_t count, PageValues& values);
+  bool read_plain(std::span<const std::byte> data, std::span<std::byte> numbers) const;
+  bool read_plain(std::span<const std::byte> data, std::uint64_t count,
+                  std::vector<std::string_view>& texts) const;
+  bool read_deltas(std::span<const std::byte> data, std::span<std::byte> numbers) const;
+  Status read_joined(std::span<const std::byte> data, std::uint64_t count,
+                     std::vector<std::string_view>& texts);
+  Status read_split(std::span<const std::byte> data, std::uint64_t count,
+                    std::vector<std::string_view>& texts);
+  template <typename Take>
+  bool read_positions(std::span<const std::byte> data, std::uint64_t count, const Take& take) const;
 
   StoredType type_;
   std::string_view subject_;
   std::uint64_t& left_;
-  PageValues dictionary_;
   std::uint64_t dictionary_values_ = 0;
-  std::vector<std::uint32_t> positions_;
-  std::vector<std::uint64_t> deltas_;
+  RawBytes dictionary_numbers_;
+  std::vector<std::string_view> dictionary_texts_;
   JoinedStrings shared_;
-  std::vector<std::byte> joined_;
+  RawBytes joined_;
 };
 
 }  // namespace stoker::formats

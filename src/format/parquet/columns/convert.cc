@@ -1,4 +1,4 @@
-#include "format/parquet/convert.h"
+#include "format/parquet/columns/convert.h"
 
 #include <algorithm>
 #include <array>
@@ -15,18 +15,18 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
+// Puts a number down and says where the next one comes.
 template <typename T>
-void append(T number, std::vector<std::byte>& numbers) {
-  const Bytes bytes = std::as_bytes(std::span(&number, 1));
-  numbers.insert(numbers.end(), bytes.begin(), bytes.end());
+std::byte* put(T number, std::byte* out) {
+  std::memcpy(out, &number, sizeof number);
+  return out + sizeof number;
 }
 
-// The low `width` bytes of each number of `stored`.
-void narrow(Bytes from, std::size_t stored, std::size_t width, std::vector<std::byte>& numbers) {
-  numbers.resize(from.size() / stored * width);
-  std::byte* out = numbers.data();
-  for (; from.size() >= stored; from = from.subspan(stored), out += width)
-    std::memcpy(out, from.data(), width);
+// The low bytes of each number of `Stored` bytes.
+template <std::size_t Stored, std::size_t Width>
+void narrow(Bytes from, std::byte* out) {
+  for (std::size_t at = 0; at < from.size(); at += Stored, out += Width)
+    std::memcpy(out, from.data() + at, Width);
 }
 
 // `digits` are those of a whole number.
@@ -84,26 +84,26 @@ bool decimal(std::string_view stored, int scale, double& value) {
   return scaled(static_cast<std::int64_t>(number), scale, value);
 }
 
-bool decimals(const SchemaLeaf& leaf, const PageValues& values, std::vector<std::byte>& numbers) {
+bool decimals(const SchemaLeaf& leaf, const StoredValues& values, std::byte* out) {
   const int scale = leaf.layout.scale;
   double value = 0;
-  for (const std::string_view stored : values.strings) {
+  for (const std::string_view stored : values.texts) {
     if (!decimal(stored, scale, value)) return false;
-    append(value, numbers);
+    out = put(value, out);
   }
-  const Bytes stored = values.numbers;
   const std::size_t width = leaf.layout.stored.number_bytes();
-  for (std::size_t at = 0; at < stored.size(); at += width) {
-    const std::int64_t number = width == 4 ? load<std::int32_t>(stored, at) : load<std::int64_t>(stored, at);
+  for (std::size_t at = 0; at < values.numbers.size(); at += width) {
+    const std::int64_t number =
+        width == 4 ? load<std::int32_t>(values.numbers, at) : load<std::int64_t>(values.numbers, at);
     if (!scaled(number, scale, value)) return false;
-    append(value, numbers);
+    out = put(value, out);
   }
   return true;
 }
 
 // Nanoseconds of a day, and the day as astronomers count: from noon at the first of January 4713 BC. Modulo
 // 2^64: Spark lets days beyond an int32 overflow, and they come out right again.
-void instants(Bytes stored, std::vector<std::byte>& numbers) {
+void instants(Bytes stored, std::byte* out) {
   constexpr std::int64_t kDayOf1970 = 2'440'588;
   constexpr std::uint64_t kDay = 86'400'000'000;
   constexpr std::size_t kWidth = 12;
@@ -111,32 +111,26 @@ void instants(Bytes stored, std::vector<std::byte>& numbers) {
     const auto nanoseconds = load<std::int64_t>(stored, at);
     const std::int64_t day = std::int64_t{load<std::int32_t>(stored, at + sizeof nanoseconds)} - kDayOf1970;
     const std::int64_t part = nanoseconds / 1000 - (nanoseconds % 1000 < 0 ? 1 : 0);
-    append(static_cast<std::uint64_t>(day) * kDay + static_cast<std::uint64_t>(part), numbers);
+    out = put(static_cast<std::uint64_t>(day) * kDay + static_cast<std::uint64_t>(part), out);
   }
 }
 
 }  // namespace
 
-bool convert_numbers(const SchemaLeaf& leaf, const PageValues& values, std::vector<std::byte>& numbers) {
-  numbers.clear();
-  if (leaf.layout.is_decimal) return decimals(leaf, values, numbers);
+bool is_stored_as_it_is(const SchemaLeaf& leaf) {
+  return !leaf.layout.is_decimal && leaf.layout.stored.number_bytes() == byte_width(leaf.is.type);
+}
+
+bool convert_numbers(const SchemaLeaf& leaf, const StoredValues& values, std::byte* out) {
+  if (leaf.layout.is_decimal) return decimals(leaf, values, out);
   if (leaf.layout.stored.type == kParquetInt96) {
-    instants(values.numbers, numbers);
+    instants(values.numbers, out);
     return true;
   }
-  if (leaf.layout.stored.is_bytes()) {
-    for (const std::string_view stored : values.strings) {
-      const Bytes bytes = std::as_bytes(std::span(stored));
-      numbers.insert(numbers.end(), bytes.begin(), bytes.end());
-    }
-    return true;
-  }
-  const std::size_t width = byte_width(leaf.is.type);
-  const std::size_t stored = leaf.layout.stored.number_bytes();
-  if (width < stored)
-    narrow(values.numbers, stored, width, numbers);
-  else
-    numbers = values.numbers;
+  for (const std::string_view stored : values.texts)
+    out = std::ranges::copy(std::as_bytes(std::span(stored)), out).out;
+  if (byte_width(leaf.is.type) == 1) narrow<4, 1>(values.numbers, out);
+  if (byte_width(leaf.is.type) == 2) narrow<4, 2>(values.numbers, out);
   return true;
 }
 

@@ -3,23 +3,25 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "base/status.h"
 #include "format/parquet/footer.h"
 #include "format/parquet/leaf.h"
+#include "format/parquet/pages/chunk_pages.h"
 
 namespace stoker::formats {
 
 struct LeafReading {
+  const ParquetChunk& chunk;
+  const SchemaLeaf& leaf;
+  std::uint64_t rows;        ///< of the row group
   std::string_view subject;  ///< starts every error text
   std::uint64_t* left;       ///< bytes of memory that may still be taken
 };
 
-/// `bytes` are all of the chunk, which is of a row group of so many rows. Fails as ParquetFile::read_leaf
-/// does.
-Result<ParquetValues> read_leaf_chunk(const ParquetChunk& chunk, const SchemaLeaf& leaf, std::uint64_t rows,
-                                      std::span<const std::byte> bytes, const LeafReading& reading);
+/// Reads what is in `pages`, which are the column chunk, into `values`, in place of what they were. Fails as
+/// ParquetFile::read_leaf does.
+Status read_leaf_chunk(const LeafReading& reading, ChunkPages& pages, ParquetValues& values);
 
 }  // namespace stoker::formats
