@@ -4,7 +4,7 @@
 //   2. it writes its part and says "arrived at n"
 //   3. it waits for those whose part it needs to arrive at n, and reads their buffers
 // A rank that arrived at n-1 has read all of chunk n-2, whose buffer is the one that 1 frees. What a rank
-// says about its call (Slot::calls) lies in two places by the same rule.
+// says about its call (Slot::calls) lies in four places: it may be two chunks ahead of who reads about it.
 // A sum of more than two ranks' large data goes through two more hands, each a chunk later, so that there is
 // one wait a chunk: before it arrives at n, a rank also sums its share of chunk n-1, which all have brought,
 // into the common result, and copies all of the result of n-2, to which all have added their shares. There
@@ -57,12 +57,15 @@ Exchange::~Exchange() {
 }
 
 void Exchange::abandon(std::string_view why) {
-  const std::size_t size = std::min(why.size(), sizeof own_.why - 1);
-  std::memcpy(own_.why, why.data(), size);
-  own_.why[size] = '\0';
-  std::uint32_t here = Slot::kHere;
-  own_.presence.compare_exchange_strong(here, Slot::kAbandoned);
-  wake_others();
+  // The first reason stays: others may be reading it.
+  if (!is_abandoning_.exchange(true)) {
+    const std::size_t size = std::min(why.size(), sizeof own_.why - 1);
+    std::memcpy(own_.why, why.data(), size);
+    own_.why[size] = '\0';
+    std::uint32_t here = Slot::kHere;
+    own_.presence.compare_exchange_strong(here, Slot::kAbandoned);
+    wake_others();
+  }
   cancel();
 }
 
@@ -177,7 +180,7 @@ Status Exchange::open_chunk() {
   if (!met_) RETURN_IF_ERROR(meet());
   chunk_ += 1;
   met_ = false;
-  own_.calls[chunk_ & 1] = call_;
+  own_.call(chunk_) = call_;
   return {};
 }
 
@@ -210,8 +213,8 @@ Status Exchange::meet() {
 
 // A rank that does something else would read or write beyond what the others have: so it is found first.
 Status Exchange::compare(Rank peer) {
-  const Call& theirs = region_.slot(peer).calls[chunk_ & 1];
-  const Call& ours = own_.calls[chunk_ & 1];
+  const Call& theirs = region_.slot(peer).call(chunk_);
+  const Call& ours = own_.call(chunk_);
   if (theirs == ours) return {};
   return fail(peer, invalid("rank {} ({}) is in {}, rank {} in {}", named(peer), process_of(peer), theirs,
                             named(seat().rank), ours));

@@ -104,6 +104,7 @@ class Exchange final : public Collectives {
   Slot& own_;
   const int size_;
   std::atomic<bool> is_cancelled_{false};
+  std::atomic<bool> is_abandoning_{false};
   Call call_;                ///< the one under way, or the last
   std::uint32_t chunk_ = 0;  ///< number of the one under way; equal on all ranks
   bool met_ = true;          ///< whether all ranks have been seen to have come to `chunk_`

@@ -206,14 +206,16 @@ TEST(Exchange, a_rank_that_brought_its_part_may_leave) {
 }
 
 TEST(Exchange, names_the_rank_that_gives_no_answer) {
-  std::atomic<bool> rank_0_is_done{false};
+  std::atomic<bool> rank_0_is_done{false}, rank_1_has_joined{false};
   const auto statuses = on_threads(2,
                                    [&](Exchange& exchange) -> Status {
                                      if (exchange.seat().rank.value == 0) {
+                                       while (!rank_1_has_joined) std::this_thread::yield();
                                        const Status status = exchange.barrier();
                                        rank_0_is_done = true;
                                        return status;
                                      }
+                                     rank_1_has_joined = true;
                                      while (!rank_0_is_done) std::this_thread::yield();
                                      return {};
                                    },
@@ -237,6 +239,18 @@ TEST(Exchange, tells_why_a_rank_abandoned_the_others) {
     EXPECT_EQ(statuses[static_cast<std::size_t>(rank)].code(), Code::invalid);
     EXPECT_EQ(statuses[static_cast<std::size_t>(rank)].message(), "rank 1: no gradient for 'fc.bias'");
   }
+}
+
+TEST(Exchange, a_rank_that_is_abandoned_by_several_threads_gives_the_first_reason) {
+  const auto statuses = on_threads(2, [](Exchange& exchange) -> Status {
+    if (exchange.seat().rank.value == 0) return exchange.barrier();
+    exchange.abandon("the first");
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) threads.emplace_back([&] { exchange.abandon("another"); });
+    for (std::thread& thread : threads) thread.join();
+    return {};
+  });
+  EXPECT_EQ(statuses[0].message(), "rank 1: the first");
 }
 
 TEST(Exchange, after_an_error_every_call_fails_the_same_way) {
@@ -298,6 +312,32 @@ TEST(Exchange, tells_who_is_late_and_goes_on_waiting) {
   EXPECT_THAT(told,
               testing::MatchesRegex("rank 0 has waited for [0-9]+ ms in barrier 2: rank 1 \\(pid [0-9]+ on "
                                     ".*, (runs|sleeps|waits for storage)\\) was last in barrier 1"));
+}
+
+TEST(Exchange, what_is_told_of_a_late_rank_is_a_call_it_made) {
+  std::atomic<int> wrong{0};
+  ExchangeOptions options{.named_after = Duration::zero()};
+  options.on_late = [&](std::string_view text) {
+    for (std::string_view late : split(text.substr(text.find(": ")), ';')) {
+      const bool is_known = late.ends_with("has come to nothing yet") ||
+                            late.ends_with(" of 8 B of uint8, root 1") ||
+                            late.find("was last in barrier ") != late.npos;
+      if (!is_known) wrong += 1;
+    }
+  };
+  expect_ok(on_threads(
+      3,
+      [](Exchange& exchange) -> Status {
+        std::vector<std::uint8_t> bytes(8);
+        for (int i = 0; i < 300; ++i) {
+          if (i % 3 == exchange.seat().rank.value) std::this_thread::yield();
+          RETURN_IF_ERROR(i % 2 == 0 ? exchange.barrier()
+                                     : exchange.broadcast(bytes_of(bytes), Element::u8, Rank(1)));
+        }
+        return {};
+      },
+      options));
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(Exchange, names_the_rank_that_is_stopped) {

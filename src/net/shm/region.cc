@@ -12,15 +12,18 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <new>
 #include <optional>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "net/port.h"
 
 namespace stoker::net::shm {
@@ -148,6 +151,33 @@ Result<Fd> make_memory(std::size_t bytes) {
   return fd;
 }
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define STOKER_THREADS_SHARE_PAGES
+#endif
+#endif
+
+#if defined(STOKER_THREADS_SHARE_PAGES)
+// ThreadSanitizer goes by addresses: what ranks that are threads of one process, as in tests, do to memory
+// that each has mapped for itself it cannot relate. There they get the same pages, which stay.
+void* map_pages(const Fd& memory, std::size_t bytes) {
+  static Mutex mutex;
+  static std::map<std::pair<ino_t, pid_t>, void*> mapped;
+  struct stat which{};
+  if (::fstat(memory.get(), &which) != 0) return MAP_FAILED;
+  const MutexLock lock(mutex);
+  void*& at = mapped.try_emplace({which.st_ino, ::getpid()}, MAP_FAILED).first->second;
+  if (at == MAP_FAILED) at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  return at;
+}
+void unmap_pages(std::span<std::byte>) {}
+#else
+void* map_pages(const Fd& memory, std::size_t bytes) {
+  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+}
+void unmap_pages(std::span<std::byte> pages) { ::munmap(pages.data(), pages.size()); }
+#endif
+
 // What the kernel calls a process in this process's own namespace: "Pid:\t4242" in its descriptor's fdinfo,
 // 0 or -1 where it is not to be seen.
 pid_t visible_pid(const Fd& process) {
@@ -202,18 +232,18 @@ Region::Region(Region&& other) noexcept
       pids_(std::move(other.pids_)) {}
 
 Region::~Region() {
-  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+  if (!memory_.empty()) unmap_pages(memory_);
 }
 
 Result<Region> Region::map(Seat seat, const Fd& memory, std::vector<Fd> processes) {
   const std::size_t bytes = region_bytes(seat.size.value);
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  void* at = map_pages(memory, bytes);
   if (at == MAP_FAILED) return posix_error(format("shared memory: mapping {} bytes", bytes), errno);
   Region region(seat, {static_cast<std::byte*>(at), bytes}, std::move(processes));
   Slot& own = region.slot(seat.rank);
-  own.pid = ::getpid();
   std::strncpy(own.host, host_name().c_str(), sizeof own.host - 1);
   ::sched_getaffinity(0, sizeof own.cores, &own.cores);
+  own.pid.store(::getpid());
   return region;
 }
 

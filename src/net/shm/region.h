@@ -59,6 +59,9 @@ constexpr std::size_t kChunk = std::size_t{256} << 10;
 
 /// A rank's part of the shared memory: written by it alone but for `sleepers`.
 struct Slot {
+  Call& call(std::uint32_t chunk) { return calls[chunk % kCalls]; }
+  const Call& call(std::uint32_t chunk) const { return calls[chunk % kCalls]; }
+
   static constexpr std::uint32_t kHere = 0;
   static constexpr std::uint32_t kLeft = 1;
   static constexpr std::uint32_t kAbandoned = 2;  ///< `why` says the reason
@@ -67,11 +70,15 @@ struct Slot {
   alignas(64) std::atomic<std::uint32_t> arrived;   ///< chunks that this rank has brought, wraps around
   std::atomic<std::uint32_t> presence;              ///< kHere, kLeft, kAbandoned, or kGaveUp + rank
   alignas(64) std::atomic<std::uint32_t> sleepers;  ///< threads that sleep until this rank moves on
-  alignas(64) Call calls[2];                        ///< by the parity of the chunk
-  alignas(64) std::int64_t pid;                     ///< as the rank knows itself
+  /// The call under way at each of the last chunks, by the chunk's number. Who tells of a rank that is one
+  /// chunk late reads its latest while that rank may come and go on to the next but one.
+  static constexpr std::uint32_t kCalls = 4;
+  alignas(64) Call calls[kCalls];
+  /// As the rank knows itself; 0 until it has written the two below.
+  alignas(64) std::atomic<std::int64_t> pid;
   char host[56];
   cpu_set_t cores;  ///< where it may run
-  char why[512];    ///< it abandons the others
+  char why[512];    ///< it abandons the others; written once
 };
 
 /// What all ranks count up together, so that who waits for all sleeps once and is woken by the last of them.

@@ -112,7 +112,7 @@ void Exchange::tell_who_is_late(Wait& wait) {
     const std::uint32_t arrived = slot.arrived.load();
     late.push_back(
         format("rank {} ({}, {}) {}", named(rank), process_of(rank), region_.activity(rank),
-               arrived == 0 ? "has come to nothing yet" : format("was last in {}", slot.calls[arrived & 1])));
+               arrived == 0 ? "has come to nothing yet" : format("was last in {}", slot.call(arrived))));
   }
   if (late.empty()) return;
   if (count > kMostNamed) late.push_back(format("and {} more", count - kMostNamed));
@@ -164,10 +164,11 @@ Status Exchange::missing_because_it_hangs(Wait& wait) {
                             rounded_duration(answer_within_.load()), process_of(rank), call_));
 }
 
-// "pid 4242 on node3"
+// "pid 4242 on node3". A rank that was given the memory and has done nothing with it yet has not said so.
 std::string Exchange::process_of(Rank rank) const {
   const Slot& slot = region_.slot(rank);
-  return format("pid {} on {}", slot.pid, std::string_view(slot.host));
+  const std::int64_t pid = slot.pid.load();
+  return pid == 0 ? "still joining" : format("pid {} on {}", pid, std::string_view(slot.host));
 }
 
 Rank Exchange::named(Rank rank) const {
