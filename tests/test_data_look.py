@@ -87,7 +87,15 @@ def test_folders_without_good_shards_are_refused(stoker, tmp_path):
     assert says(1) == "in: no such folder\n"
     (tmp_path / "in").mkdir()
     assert says(2) == "in: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip, *.mds) in it\n"
+    (tmp_path / "notes").write_text("")
+    assert stoker("data", "index", "notes", code=2).err == "notes: is no folder\n"
     write_shard(tmp_path / "in/0.tar", {"a/1": {"jpg": b"x"}, "../evil": {"jpg": b"y"}})
+    (tmp_path / "in/a.zarr").mkdir()
+    for shard in "in/0.tar", "in/a.zarr", "in/a.zarr/":
+        assert stoker("data", "index", shard, code=2).err == (
+            f"{shard}: is a shard; an index is of all that lie in one folder\n  try: stoker data index in\n"
+        )
+    (tmp_path / "in/a.zarr").rmdir()
     assert says(2) == "in/0.tar: member '../evil.jpg': '..' in the name\n"
     write_shard(tmp_path / "in/0.tar", {"a/1": {"jpg": b"x", "JPG": b"y"}})
     assert says(2) == "in/0.tar: sample 'a/1' has two files 'jpg'\n"

@@ -286,15 +286,28 @@ Result<std::vector<Work>> shards_of_index(const Path& folder) {
   return shards;
 }
 
+// `shard` was named where the folder of all shards is asked for.
+Status name_the_folder(const Path& shard) {
+  const Path plain = (shard / "").parent_path();  // without a slash at its end
+  const Path parent = plain.has_parent_path() ? plain.parent_path() : Path(".");
+  return invalid("{}: is a shard; an index is of all that lie in one folder", printable(shard.string()))
+      .cure("stoker data index {}", shell_quote(parent.string()));
+}
+
 Result<std::vector<Work>> find_shards(const Path& folder) {
   const std::string name = printable(folder.string());
-  if (!folder_exists(folder)) return not_found("{}: no such folder", name);
+  const bool is_called_shard = is_shard((folder / "").parent_path().filename().string());
+  if (!folder_exists(folder)) {
+    if (!path_exists(folder)) return not_found("{}: no such folder", name);
+    return is_called_shard ? name_the_folder(folder) : invalid("{}: is no folder", name);
+  }
   if (formats::has_stream_index(folder)) return shards_of_index(folder);
   OK_OR_RETURN(names, list_directory(folder));
   std::vector<Work> shards;
   for (const std::string& file : names) {
     if (is_shard(file) && !is_hdf5_view(file) && !file.starts_with('.')) shards.push_back({.file = file});
   }
+  if (shards.empty() && is_called_shard) return name_the_folder(folder);
   if (shards.empty())
     return invalid(
         "{}: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip, "
