@@ -358,6 +358,14 @@ TEST(ZarrStore, names_that_leave_the_store_are_refused) {
   }
 }
 
+TEST(ZarrStore, a_draft_of_version_3_is_refused_by_name) {
+  TempDirectory folder;
+  const std::string draft = R"({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0"})";
+  ASSERT_TRUE(write_file(folder / "zarr.json", draft).ok());
+  EXPECT_THAT(list_zarr(folder.path()).status().message(),
+              HasSubstr("zarr.json: zarr_format is \"https://purl.org/zarr/spec/protocol/core/3.0\", not 3"));
+}
+
 TEST(ZarrStore, nodes_are_listed_with_and_without_consolidated_metadata) {
   for (const int version : {2, 3}) {
     TempDirectory folder;

@@ -44,6 +44,12 @@ Result<Documents> documents_of_v3(const ZarrFiles& files) {
   if (!text) return documents;
   const Json document = parse_json<Json>(quote_bare_numbers(*text));
   if (!document.is_object()) return corrupt("{}: is not a JSON object", files.name("zarr.json"));
+  // The drafts of version 3 had an address there, and the metadata elsewhere.
+  if (const auto version = document.find("zarr_format"); version != document.end() && *version != 3) {
+    return invalid("{}: zarr_format is {}, not 3", files.name("zarr.json"),
+                   printable(compact(*version).substr(0, 80)))
+        .cure("open the store with the tool that wrote it, and write it again with zarr-python 3");
+  }
   documents[""] = document;
   const auto consolidated = document.find("consolidated_metadata");
   if (consolidated == document.end() || consolidated->is_null()) return documents;
