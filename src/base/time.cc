@@ -51,12 +51,13 @@ double unix_seconds(WallTime time) { return Seconds(time.time_since_epoch()).cou
 
 namespace {
 
-struct Unit {
+struct TimeUnit {
   std::string_view name;
   Duration length;
 };
-constexpr std::array kUnits = {Unit{"d", 24h}, Unit{"h", 1h},   Unit{"m", 1min}, Unit{"min", 1min},
-                               Unit{"s", 1s},  Unit{"ms", 1ms}, Unit{"us", 1us}, Unit{"ns", 1ns}};
+constexpr std::array kTimeUnits = {TimeUnit{"d", 24h},    TimeUnit{"h", 1h},  TimeUnit{"m", 1min},
+                                   TimeUnit{"min", 1min}, TimeUnit{"s", 1s},  TimeUnit{"ms", 1ms},
+                                   TimeUnit{"us", 1us},   TimeUnit{"ns", 1ns}};
 // Beyond this a duration is a mistake, and sums of a few of them still fit.
 constexpr Duration kLongest = 24h * 365 * 50;
 
@@ -95,9 +96,9 @@ Result<Duration> parse_duration(std::string_view text) {
     if (digits == 0 || !parse_number(rest.substr(0, digits), &amount)) return malformed;
     rest.remove_prefix(digits);
     const std::size_t letters = std::min(rest.find_first_of("0123456789."), rest.size());
-    const auto unit = std::find_if(kUnits.begin(), kUnits.end(),
-                                   [&](const Unit& u) { return u.name == rest.substr(0, letters); });
-    if (unit == kUnits.end()) return malformed;
+    const auto unit = std::find_if(kTimeUnits.begin(), kTimeUnits.end(),
+                                   [&](const TimeUnit& u) { return u.name == rest.substr(0, letters); });
+    if (unit == kTimeUnits.end()) return malformed;
     const double length = amount * static_cast<double>(unit->length.count());
     if (!(length + static_cast<double>(total.count()) <= static_cast<double>(kLongest.count()))) {
       return invalid("'{}' is longer than 50 years", text);
@@ -112,7 +113,7 @@ std::string duration_text(Duration duration) {
   if (duration == Duration::zero()) return "0s";
   std::string text = duration < Duration::zero() ? "-" : "";
   duration = std::chrono::abs(duration);
-  for (const Unit& unit : kUnits) {
+  for (const TimeUnit& unit : kTimeUnits) {
     if (unit.name == "min") continue;
     if (const auto count = duration / unit.length; count > 0) {
       text += format("{}{}", count, unit.name);

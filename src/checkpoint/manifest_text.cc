@@ -10,9 +10,9 @@ namespace stoker::checkpoint {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::string dump(const Json& json) { return json_text(json); }
+std::string dump(const OrderedJson& json) { return json_text(json); }
 
 // Written by hand, here and below: a step has tens of thousands of pieces, and the library makes a tree of
 // each.
@@ -145,7 +145,8 @@ std::string sharding_info(const std::vector<Piece>& pieces) {
 }
 
 std::string failure_text(const Status& error) {
-  return dump(Json{{"code", to_text(error.code())}, {"message", error.message()}, {"cure", error.cure()}});
+  return dump(
+      OrderedJson{{"code", to_text(error.code())}, {"message", error.message()}, {"cure", error.cure()}});
 }
 
 }  // namespace stoker::checkpoint

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct CheckOptions {
   std::string job = "job.yaml";
   std::vector<std::string> set;
   bool print = false;
@@ -44,7 +44,7 @@ std::string where_text(const Finding& finding, const Words& words) {
                                  : quoted(place);
 }
 
-Said headline(const Options& options, const job::Job& job, const explain::Surroundings& around,
+Said headline(const CheckOptions& options, const job::Job& job, const explain::Surroundings& around,
               std::size_t losing) {
   const Words& words = options.script.words;
   const std::string name = printable(options.job);
@@ -57,7 +57,7 @@ Said headline(const Options& options, const job::Job& job, const explain::Surrou
                     : words.say("{}: ready to run here ({} ranks)", name, ranks);
 }
 
-void print(const Options& options, const job::Job& job, const explain::Surroundings& around,
+void print(const CheckOptions& options, const job::Job& job, const explain::Surroundings& around,
            const explain::Preflight& preflight, Output& out) {
   const Words& words = options.script.words;
   std::size_t losing = 0;
@@ -73,7 +73,7 @@ void print(const Options& options, const job::Job& job, const explain::Surroundi
   }
 }
 
-ordered_json to_json(const Options& options, const job::Job& job, const explain::Preflight& preflight,
+ordered_json to_json(const CheckOptions& options, const job::Job& job, const explain::Preflight& preflight,
                      const std::optional<NodesCheck>& nodes) {
   ordered_json facts = ordered_json::array();
   for (const explain::Fact& fact : preflight.facts)
@@ -112,7 +112,7 @@ ordered_json keys_json() {
 }
 
 // What only the other kind of file takes.
-Status check_flags(const Options& options, bool is_script) {
+Status check_flags(const CheckOptions& options, bool is_script) {
   const ScriptCheck& script = options.script;
   const bool is_of_script = script.fixes || script.fixes_in_place || script.sarif || script.site != "auto";
   if (!is_script && is_of_script) {
@@ -132,7 +132,7 @@ std::vector<std::string> environment() {
   return variables;
 }
 
-void declare(Arguments& arguments, Options& options) {
+void declare(Arguments& arguments, CheckOptions& options) {
   arguments.optional_positional("JOB|SCRIPT", &options.job, "the job file [job.yaml], or a batch script");
   arguments.option("--set", &options.set, "KEY.PATH=VALUE", "replaces a value of the job file");
   arguments.flag("--print", &options.print, "prints the effective file and where each value came from");
@@ -157,7 +157,7 @@ int print_keys(Output& out) {
   return exit_code::kOk;
 }
 
-int check_job(const Options& options, const job::Job& job, const Words& words, Output& out) {
+int check_job(const CheckOptions& options, const job::Job& job, const Words& words, Output& out) {
   if (options.print && !out.is_json()) {
     out.raw(job::to_yaml(job));
     return exit_code::kOk;
@@ -188,7 +188,7 @@ int check_job(const Options& options, const job::Job& job, const Words& words, O
 }  // namespace
 
 int check(std::span<const std::string> words, Output& out) {
-  Options options;
+  CheckOptions options;
   Arguments arguments(
       "check",
       "Checks a job file, and what it needs: data, programs, folders, cores. Or a batch script "

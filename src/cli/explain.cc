@@ -19,7 +19,7 @@ namespace {
 using explain::FailureFacts;
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ExplainOptions {
   std::vector<std::string> what;
   std::string runs = "runs";
   std::int64_t attempt = 0;
@@ -104,7 +104,8 @@ void add_failed_tasks(const record::RunFolder& run, const launch::ArrayState& ar
   }
 }
 
-Result<Answer> explain_run(const record::RunFolder& run, const Options& o, slurm::SlurmCommands& scheduler) {
+Result<Answer> explain_run(const record::RunFolder& run, const ExplainOptions& o,
+                           slurm::SlurmCommands& scheduler) {
   const launch::RunLife life = launch::look_at(run, scheduler, Deadline::after(kSchedulerPatience));
   Answer answer{.kind = "run",
                 .name = o.words.say("run {}", run.id()),
@@ -165,7 +166,7 @@ Result<Answer> explain_job(const Target& target, const Words& words, slurm::Slur
   return answer;
 }
 
-Result<Answer> answer_to(const Options& o) {
+Result<Answer> answer_to(const ExplainOptions& o) {
   const bool has_several = o.what.size() > 1;
   if (!o.what.empty() && (has_several || is_log(o.what[0]))) return explain_logs(o.what, o.words);
   if (o.what.empty() && o.attempt == 0 && is_log_given())
@@ -196,7 +197,7 @@ int print_failure_rules(const Words& words, Output& out) {
 }  // namespace
 
 int explain_command(std::span<const std::string> words, Output& out) {
-  Options o;
+  ExplainOptions o;
   Arguments arguments("explain",
                       "Says why a run, a job or what wrote a log failed, hangs or waits: one cause, the "
                       "evidence, the cure.");

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 namespace hello_room = rank::hello;
 using hello_room::Report;
 
-struct Options {
+struct HelloOptions {
   std::string job;
   std::vector<std::string> set;
   std::optional<std::int64_t> nodes;
@@ -192,7 +192,7 @@ Json to_json(const Report& report, const std::vector<Finding>& findings) {
           {"seconds", report.seconds}};
 }
 
-Result<hello_room::SessionOptions> session_of(const Options& o, std::optional<job::Job>& job) {
+Result<hello_room::SessionOptions> session_of(const HelloOptions& o, std::optional<job::Job>& job) {
   if (!o.job.empty()) {
     OK_OR_RETURN(request, request_of({.job = o.job, .set = o.set}, "hello", {}));
     job = std::move(request.job);
@@ -230,7 +230,7 @@ int show_plan(const hello_room::SessionOptions& options, Output& out) {
 }  // namespace
 
 int hello(std::span<const std::string> words, Output& out) {
-  Options o;
+  HelloOptions o;
   Arguments arguments("hello",
                       "Starts the ranks of a job without the job, and climbs from names over connections to "
                       "all-reduce: what fails or is slow, and what cures it.");

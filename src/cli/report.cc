@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kForms = {"html", "text", "json"};
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> words;
   std::string runs = "runs";
   std::string form;
   std::string file;
 };
 
-Status check(const Options& o) {
+Status check(const ReportOptions& o) {
   for (std::string_view form : kForms) {
     if (o.form == form) return {};
   }
@@ -27,14 +27,14 @@ Status check(const Options& o) {
 }
 
 /// `runs/<id>/report.html` for one run; for several there is no folder of their own.
-Result<Path> page_path(const Options& o, const std::vector<report::RunFacts>& all) {
+Result<Path> page_path(const ReportOptions& o, const std::vector<report::RunFacts>& all) {
   if (!o.file.empty()) return Path(o.file);
   if (all.size() == 1) return all.front().folder / "report.html";
   return invalid("report: {} runs make one page, which needs a name (--out)", all.size())
       .cure("stoker report {} --out report.html", join(o.words, " "));
 }
 
-int write_page(const Options& o, const std::vector<report::RunFacts>& all, Output& out) {
+int write_page(const ReportOptions& o, const std::vector<report::RunFacts>& all, Output& out) {
   const auto path = page_path(o, all);
   if (!path) return out.fail(path.error());
   if (const Status written = write_file(*path, report::to_html(all)); !written.ok()) return out.fail(written);
@@ -44,7 +44,7 @@ int write_page(const Options& o, const std::vector<report::RunFacts>& all, Outpu
   return exit_code::kOk;
 }
 
-int write_text(const Options& o, const std::vector<report::RunFacts>& all, Output& out) {
+int write_text(const ReportOptions& o, const std::vector<report::RunFacts>& all, Output& out) {
   const bool is_json = o.form == "json";
   const std::string content = is_json ? report::to_json(all) + "\n" : report::to_plain_text(all);
   if (!o.file.empty()) {
@@ -60,7 +60,7 @@ int write_text(const Options& o, const std::vector<report::RunFacts>& all, Outpu
 }  // namespace
 
 int report(std::span<const std::string> words, Output& out) {
-  Options o;
+  ReportOptions o;
   o.form = out.is_json() ? "json" : "html";
   Arguments arguments("report",
                       "Shows what a run was: result, curves, where the time went, how to run it again.");

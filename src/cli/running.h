@@ -1,6 +1,7 @@
 // What `run`, `submit` and `resume` share: reading what was asked for, starting it, and saying how it ended.
 #pragma once
 
+#include <chrono>
 #include <functional>
 
 #include "base/process.h"
@@ -13,6 +14,9 @@
 #include "launch/script/own_script.h"
 
 namespace stoker::cli {
+
+/// What sbatch may take: it tries for a while when the controller is busy.
+inline constexpr std::chrono::seconds kSubmitPatience{60};
 
 /// Where this executable is.
 Result<Path> own_program();

@@ -14,7 +14,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct SubmitOptions {
   JobChoice choice;
   HostChoice host;
   std::vector<std::string> arguments;
@@ -22,8 +22,6 @@ struct Options {
   std::vector<std::string> sbatch;
   bool check = false;
 };
-
-constexpr std::chrono::seconds kSubmitPatience{60};
 
 // Whether the word names a batch script: what it holds decides, not how it is called.
 bool names_script(const std::string& word) {
@@ -34,7 +32,7 @@ bool names_script(const std::string& word) {
   return slurm::is_script(std::string_view(reinterpret_cast<const char*>(start.data()), start.size()));
 }
 
-Result<launch::PlannedScript> plan_of(const Options& o, std::span<const std::string> words) {
+Result<launch::PlannedScript> plan_of(const SubmitOptions& o, std::span<const std::string> words) {
   OK_OR_RETURN(program, own_program());
   std::error_code error;
   launch::ScriptRequest request{.script = o.choice.job, .arguments = o.arguments};
@@ -60,7 +58,7 @@ int check_with_slurm(const std::string& text, slurm::SlurmCommands& scheduler, O
   return exit_code::kOk;
 }
 
-int submit_own_script(const Options& o, std::span<const std::string> words, Output& out) {
+int submit_own_script(const SubmitOptions& o, std::span<const std::string> words, Output& out) {
   const auto plan = plan_of(o, words);
   if (!plan.ok()) return out.fail(plan.error());
   const auto asked = launch::site_request(*plan, slurm::process_environment());
@@ -72,7 +70,7 @@ int submit_own_script(const Options& o, std::span<const std::string> words, Outp
   return text.ok() ? check_with_slurm(*text, scheduler, out) : out.fail(text.error());
 }
 
-int submit_job_file(const Options& o, std::span<const std::string> words, Output& out) {
+int submit_job_file(const SubmitOptions& o, std::span<const std::string> words, Output& out) {
   const bool has_arguments = !o.arguments.empty() || !o.behind.empty();
   if (has_arguments || !o.sbatch.empty()) {
     return out.fail(invalid("submit: {} is for batch scripts, and {} is a job file",
@@ -97,7 +95,7 @@ int submit_job_file(const Options& o, std::span<const std::string> words, Output
 }  // namespace
 
 int submit(std::span<const std::string> words, Output& out) {
-  Options o;
+  SubmitOptions o;
   Arguments arguments(
       "submit",
       "Puts a job, or a batch script as it is, into the queue of a Slurm cluster, with a run folder "

@@ -11,13 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// sbatch tries for a while when the controller is busy.
-constexpr std::chrono::seconds kSubmitPatience{60};
-
-std::string counted(std::uint64_t count, std::string_view what) {
-  return format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 // "2 nodes x 4 ranks, 4 GPUs a node, partition gpu, 20 h"
 std::string size_text(const job::Job& job) {
   const job::Resources& resources = job.resources;

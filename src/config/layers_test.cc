@@ -52,7 +52,7 @@ Outcome resolve(const Input& input) {
   return {std::move(effective), mistakes.status().to_string()};
 }
 
-std::string mistakes_of(std::string file) { return resolve({.file = std::move(file)}).mistakes; }
+std::string mistakes_in(std::string file) { return resolve({.file = std::move(file)}).mistakes; }
 
 TEST(Layers, a_stronger_layer_wins_and_tells_its_origin) {
   const Outcome all =
@@ -113,27 +113,27 @@ TEST(Layers, references_are_replaced_after_all_layers) {
 }
 
 TEST(Layers, bad_references_are_told_at_their_place) {
-  EXPECT_EQ(mistakes_of("params: {a: \"${params.b}\", b: \"x${params.a}\"}\n"),
+  EXPECT_EQ(mistakes_in("params: {a: \"${params.b}\", b: \"x${params.a}\"}\n"),
             "f.yaml:1:33: '${params.a}' refers back to itself (params.a -> params.b -> params.a)\n"
             "    1 | params: {a: \"${params.b}\", b: \"x${params.a}\"}\n"
             "      |                                 ^");
-  EXPECT_EQ(mistakes_of("name: a ${parms.lr}\nparams: {lr: 1}\n"),
+  EXPECT_EQ(mistakes_in("name: a ${parms.lr}\nparams: {lr: 1}\n"),
             "f.yaml:1:9: '${parms.lr}' names no setting; did you mean 'params.lr'?\n"
             "    1 | name: a ${parms.lr}\n"
             "      |         ^");
-  EXPECT_EQ(mistakes_of("run: {shell: 'echo ${HOME}'}\n"),
+  EXPECT_EQ(mistakes_in("run: {shell: 'echo ${HOME}'}\n"),
             "f.yaml:1:20: '${HOME}' names no setting; write $${ for the characters themselves\n"
             "    1 | run: {shell: 'echo ${HOME}'}\n"
             "      |                    ^");
-  EXPECT_EQ(mistakes_of("name: ${params.a\n"),
+  EXPECT_EQ(mistakes_in("name: ${params.a\n"),
             "f.yaml:1:7: '${' is never closed; write $${ for the characters themselves\n"
             "    1 | name: ${params.a\n"
             "      |       ^");
-  EXPECT_EQ(mistakes_of("name: ${train.model}\n"),
+  EXPECT_EQ(mistakes_in("name: ${train.model}\n"),
             "f.yaml:1:7: '${train.model}' is not set\n"
             "    1 | name: ${train.model}\n"
             "      |       ^");
-  EXPECT_EQ(mistakes_of("name: ${train.rates}\ntrain: {model: big, rates: [1]}\n"),
+  EXPECT_EQ(mistakes_in("name: ${train.rates}\ntrain: {model: big, rates: [1]}\n"),
             "f.yaml:1:7: '${train.rates}' is no single value\n"
             "    1 | name: ${train.rates}\n"
             "      |       ^");
@@ -142,15 +142,15 @@ TEST(Layers, bad_references_are_told_at_their_place) {
 TEST(Layers, references_that_grow_without_end_are_refused) {
   std::string file = "params:\n  a0: 0123456789\n";
   for (int i = 1; i < 20; ++i) file += format("  a{}: ${{params.a{}}}${{params.a{}}}\n", i, i - 1, i - 1);
-  EXPECT_TRUE(mistakes_of(file).find("longer than 64 KiB once its references are replaced") !=
+  EXPECT_TRUE(mistakes_in(file).find("longer than 64 KiB once its references are replaced") !=
               std::string::npos);
   std::string chain = "params:\n  a0: x\n";
   for (int i = 1; i < 5000; ++i) chain += format("  z{}: ${{params.z{}}}\n", i, i + 1);
-  EXPECT_TRUE(mistakes_of(chain).find("references nested more than 32 deep") != std::string::npos);
+  EXPECT_TRUE(mistakes_in(chain).find("references nested more than 32 deep") != std::string::npos);
 }
 
 TEST(Layers, unknown_keys_come_with_a_suggestion) {
-  EXPECT_EQ(mistakes_of("trian: {}\nepochs: 3\ntrain: {model: big, nodes: 2}\nzzz: 1\n"),
+  EXPECT_EQ(mistakes_in("trian: {}\nepochs: 3\ntrain: {model: big, nodes: 2}\nzzz: 1\n"),
             "f.yaml:1:1: unknown key 'trian'; did you mean 'train'?\n"
             "    1 | trian: {}\n"
             "      | ^\n"
@@ -163,34 +163,34 @@ TEST(Layers, unknown_keys_come_with_a_suggestion) {
             "f.yaml:4:1: unknown key 'zzz' (one of: name, run, train, params, data)\n"
             "    4 | zzz: 1\n"
             "      | ^");
-  EXPECT_EQ(mistakes_of("train.epochs: 3\n"),
+  EXPECT_EQ(mistakes_in("train.epochs: 3\n"),
             "f.yaml:1:1: unknown key 'train.epochs'; a path is written as nested keys\n"
             "    1 | train.epochs: 3\n"
             "      | ^");
 }
 
 TEST(Layers, wrong_shapes_are_told) {
-  EXPECT_EQ(mistakes_of("- a\n"),
+  EXPECT_EQ(mistakes_in("- a\n"),
             "f.yaml:1:1: wants keys and values, as in 'name: resnet50'\n"
             "    1 | - a\n"
             "      | ^");
-  EXPECT_EQ(mistakes_of(""), "f.yaml:1:1: the file is empty");
-  EXPECT_EQ(mistakes_of("data: {train: /x}\n"),
+  EXPECT_EQ(mistakes_in(""), "f.yaml:1:1: the file is empty");
+  EXPECT_EQ(mistakes_in("data: {train: /x}\n"),
             "f.yaml:1:15: data.train: wants keys and values, as in 'train: {source: ...}'\n"
             "    1 | data: {train: /x}\n"
             "      |               ^");
-  EXPECT_EQ(mistakes_of("name: {a: b}\n"),
+  EXPECT_EQ(mistakes_in("name: {a: b}\n"),
             "f.yaml:1:7: name: wants text, got keys and values\n"
             "    1 | name: {a: b}\n"
             "      |       ^");
-  EXPECT_EQ(mistakes_of("params: {a b: 1}\n"),
+  EXPECT_EQ(mistakes_in("params: {a b: 1}\n"),
             "f.yaml:1:10: 'a b' is no name: letters, digits, '_' and '-' only, at most 64\n"
             "    1 | params: {a b: 1}\n"
             "      |          ^");
 }
 
 TEST(Layers, a_required_setting_is_missing_where_its_map_is) {
-  EXPECT_EQ(mistakes_of("train: {epochs: 3}\ndata: {x: {split: a}}\n"),
+  EXPECT_EQ(mistakes_in("train: {epochs: 3}\ndata: {x: {split: a}}\n"),
             "f.yaml:1:1: train.model is missing: The model.\n"
             "    1 | train: {epochs: 3}\n"
             "      | ^\n"

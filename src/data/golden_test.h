@@ -1,6 +1,7 @@
 // Reads the reference values of tests/golden for the tests of this room.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,18 @@ inline std::string from_base64(const std::string& text) {
     if (count >= 8) bytes.push_back(static_cast<char>(bits >> (count -= 8)));
   }
   return bytes;
+}
+
+inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+/// The file of this name in tests/golden/images.json.
+inline std::string golden_image(const std::string& name) {
+  const nlohmann::json reference = golden("images.json");
+  for (const auto& row : reference["images"]) {
+    if (row["name"] == name) return from_base64(row["bytes"]);
+  }
+  ADD_FAILURE() << name;
+  return "";
 }
 
 /// Short lists are in the row under `key`, long ones as head, tail and SHA-256 over little-endian int64.

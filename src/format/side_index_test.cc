@@ -6,15 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "base/hash.h"
+#include "format/test_bytes.h"
 
 namespace stoker::formats {
 namespace {
 
 using Labels = SectionBuilder::Labels;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 std::string small_section(Labels labels = Labels::int64) {
   SectionBuilder builder(labels);

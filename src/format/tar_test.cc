@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "format/test_bytes.h"
+
 namespace stoker::formats {
 namespace {
 
@@ -19,10 +21,6 @@ struct StringSink final : ByteSink {
     return {};
   }
 };
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 std::string archive(const std::vector<std::pair<std::string, std::string>>& members) {
   StringSink sink;

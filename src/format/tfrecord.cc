@@ -16,17 +16,17 @@ namespace {
 constexpr std::string_view kKey = "__key__";
 constexpr std::string_view kLabel = "cls";
 constexpr std::uint64_t kHeadBytes = 12;  // length and its CRC
-constexpr std::uint64_t kCrcBytes = 4;
+constexpr std::uint64_t kRecordCrcBytes = 4;
 constexpr std::uint64_t kTextLimit = 4096;  // of keys and names
 constexpr std::size_t kMostFeatures = 1000;
 constexpr std::size_t kCombineFrom = 16u << 10;  // from there on adding up CRCs is cheaper than computing one
 
 // Tags of the three messages: field number << 3 | wire type.
-constexpr unsigned kFirst =
+constexpr unsigned kFirstField =
     1 << 3 | 2;  // Example.features, Features.feature, an entry's key, the lists' value
-constexpr unsigned kSecond = 2 << 3 | 2;    // an entry's value
-constexpr unsigned kIntegers = 3 << 3 | 2;  // Feature.int64_list
-constexpr unsigned kNumber = 1 << 3;        // a number of a list that is not packed
+constexpr unsigned kSecondField = 2 << 3 | 2;  // an entry's value
+constexpr unsigned kIntegers = 3 << 3 | 2;     // Feature.int64_list
+constexpr unsigned kNumber = 1 << 3;           // a number of a list that is not packed
 
 std::uint64_t varint_bytes(std::uint64_t value) {
   std::uint64_t bytes = 1;
@@ -53,10 +53,10 @@ std::uint64_t entry_bytes(std::string_view name, std::uint64_t list) {
 }
 
 void put_entry(std::string& text, std::string_view name, unsigned kind, std::uint64_t list) {
-  put_field(text, kFirst, entry_bytes(name, list));
-  put_field(text, kFirst, name.size());
+  put_field(text, kFirstField, entry_bytes(name, list));
+  put_field(text, kFirstField, name.size());
   text += name;
-  put_field(text, kSecond, field_bytes(list));
+  put_field(text, kSecondField, field_bytes(list));
   put_field(text, kind, list);
 }
 
@@ -81,7 +81,7 @@ void put_number(std::string& text, T value) {
 std::uint32_t masked_crc(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8u; }
 
 std::uint64_t tfrecord_bytes(const ExampleHead& head, std::span<const ExampleFile> files) {
-  return kHeadBytes + field_bytes(features_bytes(head, files)) + kCrcBytes;
+  return kHeadBytes + field_bytes(features_bytes(head, files)) + kRecordCrcBytes;
 }
 
 Status TfRecordWriter::put(std::span<const std::byte> data) {
@@ -99,14 +99,14 @@ Status TfRecordWriter::begin(const ExampleHead& head, std::span<const ExampleFil
   text_.clear();
   put_number(text_, field_bytes(features));
   put_number(text_, masked_crc(crc32c(text_)));
-  put_field(text_, kFirst, features);
-  put_entry(text_, kKey, kFirst, field_bytes(head.key.size()));
-  put_field(text_, kFirst, head.key.size());
+  put_field(text_, kFirstField, features);
+  put_entry(text_, kKey, kFirstField, field_bytes(head.key.size()));
+  put_field(text_, kFirstField, head.key.size());
   text_ += head.key;
   if (head.label) {
     put_entry(text_, kLabel, kIntegers, label_list(*head.label));
     const auto value = static_cast<std::uint64_t>(*head.label);
-    put_field(text_, kFirst, varint_bytes(value));
+    put_field(text_, kFirstField, varint_bytes(value));
     put_varint(text_, value);
   }
   files_ = files;
@@ -119,8 +119,8 @@ Result<std::uint64_t> TfRecordWriter::begin_file() {
   CHECK(owed_ == 0 && next_file_ < files_.size());
   const ExampleFile& file = files_[next_file_++];
   text_.clear();
-  put_entry(text_, file.name, kFirst, field_bytes(file.bytes));
-  put_field(text_, kFirst, file.bytes);
+  put_entry(text_, file.name, kFirstField, field_bytes(file.bytes));
+  put_field(text_, kFirstField, file.bytes);
   crc_ = crc32c(text_, crc_);
   RETURN_IF_ERROR(put(std::as_bytes(std::span(text_))));
   owed_ = file.bytes;
@@ -214,9 +214,9 @@ Status TfRecordReader::read_feature(Scope entry, ExampleRecord& into) {
   Scope feature;
   while (!entry.is_done()) {
     OK_OR_RETURN(tag, varint(entry));
-    if (tag != kFirst && tag != kSecond) return damaged(kTorn);
+    if (tag != kFirstField && tag != kSecondField) return damaged(kTorn);
     OK_OR_RETURN(part, content(entry));
-    if (tag == kSecond) {
+    if (tag == kSecondField) {
       feature = part;
       continue;
     }
@@ -226,9 +226,10 @@ Status TfRecordReader::read_feature(Scope entry, ExampleRecord& into) {
   if (feature.is_done()) return {};
   OK_OR_RETURN(kind, varint(feature));
   OK_OR_RETURN(list, content(feature));
-  if (!feature.is_done() || (kind != kFirst && kind != kSecond && kind != kIntegers)) return damaged(kTorn);
+  if (!feature.is_done() || (kind != kFirstField && kind != kSecondField && kind != kIntegers))
+    return damaged(kTorn);
   if (list.is_done()) return {};
-  if (kind == kFirst) return read_bytes(list, std::move(name), into);
+  if (kind == kFirstField) return read_bytes(list, std::move(name), into);
   if (kind == kIntegers) return read_integer(list, std::move(name), into);
   return pass_over(std::move(name), into);
 }
@@ -240,7 +241,7 @@ Status TfRecordReader::pass_over(std::string name, ExampleRecord& into) {
 }
 
 Status TfRecordReader::read_bytes(Scope list, std::string name, ExampleRecord& into) {
-  OK_OR_RETURN(bytes, field(list, kFirst, "a list of bytes that holds something else"));
+  OK_OR_RETURN(bytes, field(list, kFirstField, "a list of bytes that holds something else"));
   if (!list.is_done()) return pass_over(std::move(name), into);
   if (name != kKey) {
     into.files.push_back({.name = std::move(name), .offset = bytes.at, .bytes = bytes.bytes()});
@@ -253,7 +254,7 @@ Status TfRecordReader::read_bytes(Scope list, std::string name, ExampleRecord& i
 
 Status TfRecordReader::read_integer(Scope list, std::string name, ExampleRecord& into) {
   OK_OR_RETURN(tag, varint(list));
-  if (tag == kFirst) {  // packed
+  if (tag == kFirstField) {  // packed
     OK_OR_RETURN(packed, content(list));
     if (!list.is_done()) return pass_over(std::move(name), into);
     list = packed;
@@ -270,7 +271,7 @@ Status TfRecordReader::read_integer(Scope list, std::string name, ExampleRecord&
 
 Result<std::optional<ExampleRecord>> TfRecordReader::next_record() {
   if (position_ == size_) return std::optional<ExampleRecord>();
-  if (size_ - position_ < kHeadBytes + kCrcBytes) return damaged("a torn record");
+  if (size_ - position_ < kHeadBytes + kRecordCrcBytes) return damaged("a torn record");
   RETURN_IF_ERROR(fill(position_, kHeadBytes));
   std::uint64_t length = 0;
   std::uint32_t crc = 0;
@@ -278,16 +279,17 @@ Result<std::optional<ExampleRecord>> TfRecordReader::next_record() {
   std::memcpy(&length, head, sizeof length);
   std::memcpy(&crc, head + sizeof length, sizeof crc);
   if (crc != masked_crc(crc32c(std::span(head, sizeof length)))) return damaged("the length's CRC is wrong");
-  if (length > size_ - position_ - kHeadBytes - kCrcBytes) return damaged("a record reaches beyond the end");
+  if (length > size_ - position_ - kHeadBytes - kRecordCrcBytes)
+    return damaged("a record reaches beyond the end");
   ExampleRecord record;
   record.offset = position_;
-  record.bytes = kHeadBytes + length + kCrcBytes;
+  record.bytes = kHeadBytes + length + kRecordCrcBytes;
   Scope example{position_ + kHeadBytes, position_ + kHeadBytes + length};
-  OK_OR_RETURN(features, field(example, kFirst, "is no tf.train.Example"));
+  OK_OR_RETURN(features, field(example, kFirstField, "is no tf.train.Example"));
   if (!example.is_done()) return damaged("is no tf.train.Example");
   for (std::size_t read = 0; !features.is_done(); ++read) {
     if (read == kMostFeatures) return damaged("over 1000 features");
-    OK_OR_RETURN(entry, field(features, kFirst, "is no tf.train.Example"));
+    OK_OR_RETURN(entry, field(features, kFirstField, "is no tf.train.Example"));
     RETURN_IF_ERROR(read_feature(entry, record));
   }
   position_ += record.bytes;

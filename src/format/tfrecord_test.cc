@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/hash.h"
+#include "format/test_bytes.h"
 
 namespace stoker::formats {
 namespace {
@@ -17,8 +18,6 @@ class Memory final : public ByteSink {
   }
   std::string text;
 };
-
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 void add(TfRecordWriter& writer, const ExampleHead& head,
          const std::vector<std::pair<std::string_view, std::string>>& files) {

@@ -13,8 +13,6 @@ using namespace std::chrono_literals;
 
 constexpr Duration kLookAtRecords = 500ms;
 constexpr Duration kFirstQuestion = 1s;
-constexpr Duration kLongestPause = 15s;
-constexpr Duration kAnswerLimit = 10s;
 
 // The supervisor of the run's last attempt, when its first event names one.
 std::optional<record::ProcessIdentity> supervisor_of(const record::Attempt& attempt) {

@@ -14,8 +14,6 @@ using slurm::JobFacts;
 using slurm::JobState;
 
 constexpr Duration kFirstPause = 1s;
-constexpr Duration kLongestPause = 15s;
-constexpr Duration kAnswerLimit = 10s;
 constexpr Duration kTick = 250ms;
 constexpr std::uint64_t kEndOfLog = 64 * 1024;
 
@@ -33,15 +31,6 @@ std::optional<int> shell_code(std::optional<int> code, std::optional<int> signal
 std::string exit_text(std::optional<int> code, std::optional<int> signal) {
   if (!code) return "";
   return to_text(Exit{*code, signal.value_or(0)});
-}
-
-std::string waiting_note(const JobFacts& job, double now) {
-  std::string note = waiting_words(job.reason);
-  if (job.start && *job.start > now + 60) {
-    const auto left = std::chrono::duration_cast<Duration>(Seconds(*job.start - now));
-    note += format("{}start likely in {}", note.empty() ? "" : ", ", rounded_duration(left));
-  }
-  return note;
 }
 
 // Which of its steps failed, and how; "" where nothing tells.

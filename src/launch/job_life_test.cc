@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using slurm::JobFacts;
 using slurm::JobState;
 
-constexpr double kNow = 1'800'000'000;
+constexpr double kJobNow = 1'800'000'000;
 
 JobFacts job(JobState state, std::string text = "X") {
   JobFacts facts;
@@ -29,9 +29,9 @@ TEST(JobLife, each_ending_is_told_apart) {
       {JobState::node_failed, Life::node_failed}, {JobState::preempted, Life::preempted},
       {JobState::cancelled, Life::cancelled},     {JobState::pending, Life::queued},
       {JobState::completing, Life::running},      {JobState::unknown, Life::running}};
-  for (const auto& [state, life] : kPairs) EXPECT_EQ(judge_job(job(state), kNow).life, life);
-  EXPECT_EQ(judge_job(job(JobState::cancelled, "CANCELLED by 1000"), kNow).note, "by user 1000");
-  EXPECT_EQ(judge_job(job(JobState::unknown, "NEW_IN_2030"), kNow).note, "Slurm says NEW_IN_2030");
+  for (const auto& [state, life] : kPairs) EXPECT_EQ(judge_job(job(state), kJobNow).life, life);
+  EXPECT_EQ(judge_job(job(JobState::cancelled, "CANCELLED by 1000"), kJobNow).note, "by user 1000");
+  EXPECT_EQ(judge_job(job(JobState::unknown, "NEW_IN_2030"), kJobNow).note, "Slurm says NEW_IN_2030");
 }
 
 TEST(JobLife, a_failure_names_its_exit_code_and_the_step) {
@@ -39,13 +39,13 @@ TEST(JobLife, a_failure_names_its_exit_code_and_the_step) {
   facts.exit_code = 7;
   facts.exit_signal = 0;
   facts.failed = slurm::StepFacts{"7.0", JobState::failed, 3, 0};
-  JobLife life = judge_job(facts, kNow);
+  JobLife life = judge_job(facts, kJobNow);
   EXPECT_EQ(life.note, "exit code 7, step 7.0: exit code 3");
   EXPECT_EQ(life.exit_code, 7);
   facts.exit_code = 0;
   facts.exit_signal = 9;
   facts.failed->state = JobState::out_of_memory;
-  life = judge_job(facts, kNow);
+  life = judge_job(facts, kJobNow);
   EXPECT_EQ(life.life, Life::out_of_memory);
   EXPECT_EQ(life.note, "step 7.0: out of memory");
   EXPECT_EQ(exit_code_of({life}), 137);
@@ -54,16 +54,16 @@ TEST(JobLife, a_failure_names_its_exit_code_and_the_step) {
 TEST(JobLife, a_script_that_ended_with_0_after_a_failed_step_says_so) {
   JobFacts facts = job(JobState::completed);
   facts.worst_step_code = 2;
-  EXPECT_EQ(judge_job(facts, kNow).note, "its script ended with 0, but a step ended with exit code 2");
+  EXPECT_EQ(judge_job(facts, kJobNow).note, "its script ended with 0, but a step ended with exit code 2");
 }
 
 TEST(JobLife, a_waiting_job_says_why_and_how_often_it_was_started) {
   JobFacts facts = job(JobState::pending);
   facts.reason = "Priority";
-  facts.start = kNow + 1500;
+  facts.start = kJobNow + 1500;
   facts.restarts = 2;
   EXPECT_EQ(
-      judge_job(facts, kNow).note,
+      judge_job(facts, kJobNow).note,
       "Priority: jobs of higher priority are ahead, start likely in 25 min 00 s, started again 2 times by "
       "Slurm");
 }
@@ -92,7 +92,7 @@ TEST(JobLife, the_log_of_a_job_tells_what_its_state_does_not) {
 TEST(JobLife, tasks_of_an_array_are_counted) {
   std::vector<JobLife> tasks;
   for (JobState state : {JobState::completed, JobState::running, JobState::completed, JobState::failed})
-    tasks.push_back(judge_job(job(state), kNow));
+    tasks.push_back(judge_job(job(state), kJobNow));
   EXPECT_EQ(count_lives(tasks), "1 running, 2 done, 1 failed");
   EXPECT_EQ(life_of_all(tasks), Life::running);
   tasks[1].life = Life::done;

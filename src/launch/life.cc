@@ -81,13 +81,9 @@ bool may_go_on(const OwnWord& own) {
   return is_over && has_more && !records.has_no_next && !records.is_cancelled;
 }
 
-std::string waiting_note(const slurm::JobFacts& job, double now) {
-  std::string note = waiting_words(job.reason);
-  if (job.start && *job.start > now + 60) {
-    const auto left = std::chrono::duration_cast<Duration>(Seconds(*job.start - now));
-    note += format("{}start likely in {}", note.empty() ? "" : ", ", rounded_duration(left));
-  }
-  return note;
+std::string waiting_words(std::string_view reason) {
+  const std::string_view words = slurm::reason_words(reason);
+  return printable(reason) + (words.empty() ? "" : format(": {}", words));
 }
 
 // How the scheduler says that a job came to its end.
@@ -226,9 +222,13 @@ bool is_over(Life life) {
   return life != Life::created && life != Life::queued && life != Life::running && life != Life::unknown;
 }
 
-std::string waiting_words(std::string_view reason) {
-  const std::string_view words = slurm::reason_words(reason);
-  return printable(reason) + (words.empty() ? "" : format(": {}", words));
+std::string waiting_note(const slurm::JobFacts& job, double now) {
+  std::string note = waiting_words(job.reason);
+  if (job.start && *job.start > now + 60) {
+    const auto left = std::chrono::duration_cast<Duration>(Seconds(*job.start - now));
+    note += format("{}start likely in {}", note.empty() ? "" : ", ", rounded_duration(left));
+  }
+  return note;
 }
 
 int exit_code_of(Life life, std::optional<int> own_code) {

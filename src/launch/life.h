@@ -82,8 +82,14 @@ bool wants_scheduler(const OwnWord& own);
 /// The verdict from both. `now`: Unix seconds.
 RunLife judge_life(const OwnWord& own, const SchedulerWord& word, double now);
 
-/// Why a job waits, in Slurm's word and in plain ones: "Priority: jobs of higher priority are ahead".
-std::string waiting_words(std::string_view reason);
+/// What one answer of the scheduler may take, and the longest pause between two questions, of what waits for
+/// jobs.
+inline constexpr Duration kAnswerLimit = std::chrono::seconds(10);
+inline constexpr Duration kLongestPause = std::chrono::seconds(15);
+
+/// Why a job waits, in Slurm's word and in plain ones, and for how long if that is known: "Priority: jobs of
+/// higher priority are ahead, start likely in 25 min". `now`: Unix seconds.
+std::string waiting_note(const slurm::JobFacts& job, double now);
 
 /// What a run or job that is over gives as exit code, so that scripts can tell endings apart: 0 done, 75
 /// stopped after a checkpoint, 124 its time was over, 130 cancelled, 137 out of memory, 3 preempted, lost or

@@ -10,8 +10,8 @@
 namespace stoker::observe {
 namespace {
 
-constexpr std::uint64_t kRead = 4u << 20;
-constexpr std::size_t kLongestLine = 4096;
+constexpr std::uint64_t kMostRead = 4u << 20;
+constexpr std::size_t kLongestDoubt = 4096;
 constexpr std::size_t kMostRanks = 8;
 
 // bash: "job.sh: line 4: trainer: command not found", "job.sh: line 5: 123 Killed   python train.py"; dash:
@@ -42,7 +42,7 @@ std::vector<Doubt> find_doubts(const Path& log, std::size_t at_most) {
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
   bool is_in_traceback = false;
-  (void)record::visit_lines(log, kLongestLine, [&](std::string_view line, record::LineKind) {
+  (void)record::visit_lines(log, kLongestDoubt, [&](std::string_view line, record::LineKind) {
     ++number;
     bytes += line.size() + 1;
     if (line == "Traceback (most recent call last):") {
@@ -53,7 +53,7 @@ std::vector<Doubt> find_doubts(const Path& log, std::size_t at_most) {
     } else if (!line.starts_with(' ')) {
       is_in_traceback = false;
     }
-    return doubts.size() < at_most && bytes < kRead;
+    return doubts.size() < at_most && bytes < kMostRead;
   });
   return doubts;
 }

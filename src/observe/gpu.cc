@@ -21,7 +21,6 @@ struct Memory {
   unsigned long long used;
 };
 constexpr int kSuccess = 0;
-constexpr unsigned kMostGpus = 64;
 
 }  // namespace
 

@@ -20,6 +20,9 @@ struct GpuUse {
   std::optional<double> power_w;
 };
 
+/// Of one machine, that are looked at.
+inline constexpr int kMostGpus = 64;
+
 /// An opened NVML, or nothing.
 class GpuReader {
  public:

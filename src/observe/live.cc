@@ -9,8 +9,6 @@
 namespace stoker::observe {
 namespace {
 
-constexpr int kMostGpus = 64;
-
 std::optional<double> last_of(const record::MetricTable& table, std::string_view column) {
   const auto values = table.column(column);
   if (values.empty() || !std::isfinite(values.back())) return std::nullopt;

@@ -8,7 +8,7 @@
 namespace stoker::observe {
 namespace {
 
-constexpr std::size_t kLongestLine = 1u << 20;
+constexpr std::size_t kLongestRead = 1u << 20;
 
 // The rank of "rank-0003.log", or -1.
 int rank_of(std::string_view name) {
@@ -67,7 +67,7 @@ Status LogReader::read_rank(int rank, Position& position, const LineSink& sink) 
       text.remove_prefix(end + 1);
     }
     position.partial += text;
-    if (position.partial.size() >= kLongestLine) {
+    if (position.partial.size() >= kLongestRead) {
       sink(rank, position.partial);
       position.partial.clear();
     }

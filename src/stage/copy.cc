@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPiece = 4u << 20;
+constexpr std::size_t kCopyPiece = 4u << 20;
 constexpr int kDeepest = 256;
 
 enum class Changes { refused, accepted };
@@ -35,7 +35,7 @@ class Tree final : public Archive {
   Status read(const Entry& entry, const Piece& piece) const override {
     const Path path = place_of(entry.name);
     OK_OR_RETURN(file, File::open_read(path));
-    std::vector<std::byte> buffer(std::min<std::uint64_t>(kPiece, entry.bytes));
+    std::vector<std::byte> buffer(std::min<std::uint64_t>(kCopyPiece, entry.bytes));
     for (std::uint64_t done = 0; done < entry.bytes;) {
       const auto part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), entry.bytes - done));
       RETURN_IF_ERROR(file.read_at(done, part));

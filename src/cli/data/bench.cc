@@ -11,7 +11,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string dataset;
   std::string split;
   std::string recipe = "imagenet-train";
@@ -71,7 +71,7 @@ std::string setting_of(const data::Trial& best) {
                 best.workers, truth(best.pins_memory), best.prefetch, truth(best.is_persistent));
 }
 
-Result<data::BenchOptions> to_bench_options(const Options& o) {
+Result<data::BenchOptions> to_bench_options(const BenchOptions& o) {
   if (o.batch < 1 || o.batch > 1'000'000)
     return invalid("data bench: --batch: {} is not between 1 and 1000000", o.batch);
   if (o.threads && (*o.threads < 1 || *o.threads > 1024))
@@ -84,7 +84,7 @@ Result<data::BenchOptions> to_bench_options(const Options& o) {
 }
 
 // Trials of before with the same dataset and batch, from the file and from real jobs.
-Result<std::vector<data::Trial>> earlier(const Options& o, const data::Trial& like) {
+Result<std::vector<data::Trial>> earlier(const BenchOptions& o, const data::Trial& like) {
   std::vector<data::Trial> all = data::trials_of_runs(o.runs);
   if (path_exists(o.trials)) {
     OK_OR_RETURN(kept, data::read_trials(o.trials));
@@ -95,7 +95,7 @@ Result<std::vector<data::Trial>> earlier(const Options& o, const data::Trial& li
   return all;
 }
 
-int print(const Options& o, std::vector<data::Trial> trials, Output& out) {
+int print(const BenchOptions& o, std::vector<data::Trial> trials, Output& out) {
   const Result<std::vector<data::Trial>> before = earlier(o, trials[0]);
   if (!before.ok()) return out.fail(before.error());
   if (const Status kept = data::append_trials(o.trials, trials); !kept.ok()) return out.fail(kept);
@@ -121,7 +121,7 @@ int print(const Options& o, std::vector<data::Trial> trials, Output& out) {
   return exit_code::kOk;
 }
 
-void declare(Arguments& arguments, Options& o) {
+void declare(Arguments& arguments, BenchOptions& o) {
   arguments.positional("DATASET", &o.dataset,
                        "a folder that stoker data pack made, or what the function is called with");
   arguments.option("--split", &o.split, "NAME", "which split (default: the only one, or train)");
@@ -141,7 +141,7 @@ void declare(Arguments& arguments, Options& o) {
 }  // namespace
 
 int data_bench(std::span<const std::string> words, Output& out) {
-  Options o;
+  BenchOptions o;
   Arguments arguments("data bench",
                       "Tries loader settings on a dataset, and says which are best and what limits them.");
   declare(arguments, o);

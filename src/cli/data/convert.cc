@@ -17,7 +17,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct ConvertOptions {
   std::string source;
   std::string out;
   std::string format;
@@ -27,7 +27,7 @@ struct Options {
   bool is_dry_run = false;
 };
 
-Result<data::PackOptions> to_pack_options(const Options& o) {
+Result<data::PackOptions> to_pack_options(const ConvertOptions& o) {
   constexpr std::array<std::string_view, 5> kFormats = {"tar", "tfrecord", "parquet", "hdf5", "zarr"};
   constexpr std::array<data::ShardFormat, 5> kKinds = {data::ShardFormat::tar, data::ShardFormat::tfrecord,
                                                        data::ShardFormat::parquet, data::ShardFormat::hdf5,
@@ -70,7 +70,7 @@ std::string plan_json(const data::PackPlan& plan) {
 }  // namespace
 
 int data_convert(std::span<const std::string> words, Output& out) {
-  Options o;
+  ConvertOptions o;
   Arguments arguments("data convert",
                       "Writes a dataset's samples, in their order, into shards of another kind.");
   arguments.positional("SOURCE", &o.source, "a dataset, or a folder of other tools' shards");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kCommand = "data pack";
 
-struct Options {
+struct PackRequest {
   std::string source;
   std::string out;
   std::string layout = "images";
@@ -100,7 +100,7 @@ Result<std::optional<data::PackPart>> part_of(std::string_view text) {
       data::PackPart{.number = static_cast<std::uint32_t>(number), .of = static_cast<std::uint32_t>(of)});
 }
 
-Result<data::SourceOptions> to_source_options(const Options& o) {
+Result<data::SourceOptions> to_source_options(const PackRequest& o) {
   constexpr std::array<std::string_view, 2> kLayouts = {"images", "files"};
   OK_OR_RETURN(layout, choice(kCommand, "--layout", o.layout, kLayouts));
   OK_OR_RETURN(splits, split_shares(o.split));
@@ -115,7 +115,7 @@ Result<data::SourceOptions> to_source_options(const Options& o) {
                              .metadata_per_s = static_cast<double>(o.metadata_rate.value_or(0))};
 }
 
-Result<data::PackOptions> to_pack_options(const Options& o) {
+Result<data::PackOptions> to_pack_options(const PackRequest& o) {
   constexpr std::array<std::string_view, 3> kOrders = {"shuffle", "source", "stratified"};
   constexpr std::array<std::string_view, 2> kChecks = {"scan", "decode"};
   constexpr std::array<std::string_view, 3> kJpeg = {"keep", "baseline", "restart"};
@@ -158,7 +158,7 @@ Result<data::PackOptions> to_pack_options(const Options& o) {
   return options;
 }
 
-void declare(Arguments& arguments, Options& o) {
+void declare(Arguments& arguments, PackRequest& o) {
   arguments.positional(
       "SOURCE", &o.source,
       "a folder (one folder per class, perhaps in train/, val/, test/), a tar or zip archive, "
@@ -218,7 +218,7 @@ void print_part(const data::PackPlan& plan, const data::PackSummary& summary, Ou
 }  // namespace
 
 int data_pack(std::span<const std::string> words, Output& out) {
-  Options o;
+  PackRequest o;
   Arguments arguments("data pack", "Turns images into a dataset: shards, an index and a manifest.");
   declare(arguments, o);
   if (const auto code = arguments.parse(words, out)) return *code;

@@ -9,7 +9,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string requirements;
   std::string wheelhouse;
   std::optional<Duration> within = std::chrono::minutes(20);
@@ -37,7 +37,7 @@ Status become(const std::vector<std::string>& command, const Environment& enviro
 }  // namespace
 
 int environment_run(std::span<const std::string> words, Output& out) {
-  Options o;
+  RunOptions o;
   Arguments arguments(
       "environment run",
       "Runs a command in a virtual environment on this node's disk, which it makes if it is not there.");

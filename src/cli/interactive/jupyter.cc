@@ -10,19 +10,19 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct JupyterOptions {
   JobChoice choice{.job = "job.yaml"};
   std::optional<std::int64_t> port;
   std::string login;
 };
 
-std::string login_of(const Options& o) {
+std::string login_of(const JupyterOptions& o) {
   if (!o.login.empty()) return o.login;
   return launch::login_from_outside(launch::full_host_name(), launch::user_name(),
                                     environment_value("SSH_CONNECTION"));
 }
 
-void tell(const launch::NotebookPlace& place, const Options& o, Output& out) {
+void tell(const launch::NotebookPlace& place, const JupyterOptions& o, Output& out) {
   const int port = static_cast<int>(o.port.value_or(place.port));
   const std::string tunnel = launch::tunnel_command(place, port, login_of(o));
   out.line("{} on {}, job {}", place.program, printable(place.host), printable(place.job));
@@ -40,7 +40,8 @@ void tell(const launch::NotebookPlace& place, const Options& o, Output& out) {
   std::fflush(stdout);
 }
 
-int hold(const Options& o, const launch::Request& request, std::vector<std::string> words, Output& out) {
+int hold(const JupyterOptions& o, const launch::Request& request, std::vector<std::string> words,
+         Output& out) {
   auto environment = environment_of(request.job);
   if (!environment.ok()) return out.fail(environment.error());
   const Status there = launch::check_notebook(request.job, *environment);
@@ -68,7 +69,7 @@ int hold(const Options& o, const launch::Request& request, std::vector<std::stri
 }  // namespace
 
 int jupyter(std::span<const std::string> words, Output& out) {
-  Options o;
+  JupyterOptions o;
   Arguments arguments(
       "jupyter", "Starts a Jupyter server in an allocation of Slurm with a job's resources and environment.");
   arguments.optional_positional("JOB", &o.choice.job, "the job file [job.yaml]");

@@ -10,7 +10,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct NotebookOptions {
   std::string ports;
   std::vector<std::string> around;
 };
@@ -32,7 +32,7 @@ std::string job_here() {
 }  // namespace
 
 int notebook(std::span<const std::string> words, Output& out) {
-  Options o;
+  NotebookOptions o;
   Arguments arguments(
       "notebook",
       "Runs a Jupyter server on this node until its standard input closes, and says where it is.");

@@ -8,7 +8,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct ShellOptions {
   JobChoice choice{.job = "job.yaml"};
   std::string record;
 };
@@ -29,7 +29,7 @@ Result<Notes> make_notes(const job::Job& job) {
   return notes;
 }
 
-int record(const Options& o, const job::Job& job, const Notes& notes, Output& out) {
+int record(const ShellOptions& o, const job::Job& job, const Notes& notes, Output& out) {
   const auto text = read_file(notes.notes);
   const auto lines = launch::lines_that_worked(text.ok() ? *text : "");
   if (lines.empty()) {
@@ -44,7 +44,7 @@ int record(const Options& o, const job::Job& job, const Notes& notes, Output& ou
   return exit_code::kOk;
 }
 
-int open_shell(const Options& o, const launch::Request& request, const std::vector<std::string>& words,
+int open_shell(const ShellOptions& o, const launch::Request& request, const std::vector<std::string>& words,
                Output& out) {
   auto environment = environment_of(request.job);
   if (!environment.ok()) return out.fail(environment.error());
@@ -65,7 +65,7 @@ int open_shell(const Options& o, const launch::Request& request, const std::vect
 }  // namespace
 
 int shell(std::span<const std::string> words, Output& out) {
-  Options o;
+  ShellOptions o;
   Arguments arguments("shell",
                       "Opens a shell in an allocation of Slurm with a job's resources and environment.");
   arguments.optional_positional("JOB", &o.choice.job, "the job file [job.yaml]");

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct FaultOptions {
   std::string kind;
   std::string target;
   std::string lab = lab::Options{}.name;
@@ -56,7 +56,7 @@ ordered_json to_json(const lab::fault::Entry& entry) {
 }
 
 // What can be done is told without a lab too; what is in force needs one.
-Status list(const Options& o, Output& out) {
+Status list(const FaultOptions& o, Output& out) {
   ordered_json kinds = ordered_json::array();
   for (const lab::fault::Kind& kind : lab::fault::kinds()) {
     kinds.push_back({{"kind", kind.name}, {"targets", kind.targets}, {"what", kind.what}});
@@ -76,7 +76,7 @@ Status list(const Options& o, Output& out) {
   return {};
 }
 
-Result<lab::fault::Request> request_of(const Options& o) {
+Result<lab::fault::Request> request_of(const FaultOptions& o) {
   lab::fault::Request request{.kind = o.kind, .target = o.target};
   if (o.rank) {
     if (*o.rank < 0 || *o.rank > 1'000'000) {
@@ -103,7 +103,7 @@ Result<lab::fault::Request> request_of(const Options& o) {
   return request;
 }
 
-Status cause(const Options& o, Output& out) {
+Status cause(const FaultOptions& o, Output& out) {
   OK_OR_RETURN(request, request_of(o));
   OK_OR_RETURN(lab, lab::open(o.lab));
   if (lab.phase != lab::Phase::up) return unavailable("{}: is not up yet", lab.name);
@@ -125,7 +125,7 @@ Status cause(const Options& o, Output& out) {
 }  // namespace
 
 int lab_fault(std::span<const std::string> words, Output& out) {
-  Options o;
+  FaultOptions o;
   Arguments arguments("lab fault",
                       "Breaks something in a lab, and heals it again. Alone: what there is to break.");
   arguments.optional_positional("KIND", &o.kind,

@@ -9,7 +9,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct LogsOptions {
   std::string name = "lab1";
   std::vector<std::string> daemons;
   std::int64_t lines = 20;
@@ -43,7 +43,7 @@ std::vector<std::string> log_of(const lab::Lab& lab, const std::string& daemon, 
   return {};
 }
 
-Status show(const Options& o, Output& out) {
+Status show(const LogsOptions& o, Output& out) {
   OK_OR_RETURN(lab, lab::open(o.name));
   const std::vector<std::string> all = daemons_of(lab);
   std::vector<std::string> chosen = o.daemons.empty() ? all : o.daemons;
@@ -69,7 +69,7 @@ Status show(const Options& o, Output& out) {
 }  // namespace
 
 int lab_logs(std::span<const std::string> words, Output& out) {
-  Options o;
+  LogsOptions o;
   Arguments arguments("lab logs", "Shows what the daemons of a lab wrote to their logs.");
   arguments.positional_list("DAEMON", &o.daemons, "a node, or slurmctld, slurmdbd, munged, ...; else all");
   add_lab_name(arguments, &o.name);

@@ -8,13 +8,13 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct ShellOptions {
   std::string name = "lab1";
   std::string node;
   std::vector<std::string> command;
 };
 
-Result<Command> command_of(const Options& o) {
+Result<Command> command_of(const ShellOptions& o) {
   OK_OR_RETURN(lab, lab::open(o.name));
   std::vector<std::string> argv = o.command;
   if (argv.empty()) argv = {environment_value("SHELL").value_or("/bin/sh")};
@@ -27,7 +27,7 @@ Result<Command> command_of(const Options& o) {
 }  // namespace
 
 int lab_shell(std::span<const std::string> words, Output& out) {
-  Options o;
+  ShellOptions o;
   Arguments arguments("lab shell", "Opens a shell in the lab, or runs one command there.");
   arguments.optional_positional("NODE", &o.node, "on this node; else where the controller runs");
   add_lab_name(arguments, &o.name);

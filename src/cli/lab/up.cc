@@ -11,7 +11,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct UpOptions {
   std::string name = "lab1";
   std::int64_t nodes = 4;
   std::int64_t cpus = 2;
@@ -28,7 +28,7 @@ int clamped(std::int64_t value) {
   return static_cast<int>(std::clamp<std::int64_t>(value, INT32_MIN, INT32_MAX));
 }
 
-Result<lab::Options> lab_options(const Options& o) {
+Result<lab::Options> lab_options(const UpOptions& o) {
   lab::Options options;
   options.name = o.name;
   options.nodes = clamped(o.nodes);
@@ -75,7 +75,7 @@ std::string to_json(const lab::Lab& lab, double seconds) {
 }  // namespace
 
 int lab_up(std::span<const std::string> words, Output& out) {
-  Options o;
+  UpOptions o;
   Arguments arguments("lab up", "Starts a real Slurm cluster of several nodes on this one machine.");
   add_lab_name(arguments, &o.name);
   arguments.option("--nodes", &o.nodes, "N", "how many nodes, up to 64");

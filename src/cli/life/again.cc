@@ -11,14 +11,14 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct AgainOptions {
   RunChoice choice;
   std::vector<std::string> set;
   bool dry_run = false;
 };
 
 // What both take; an exit code when there is nothing more to do.
-std::optional<int> parse(Arguments& arguments, Options& o, const char* what_set_does,
+std::optional<int> parse(Arguments& arguments, AgainOptions& o, const char* what_set_does,
                          std::span<const std::string> words, Output& out) {
   add_run_choice(arguments, &o.choice);
   arguments.option("--set", &o.set, "KEY=VALUE", what_set_does);
@@ -27,7 +27,7 @@ std::optional<int> parse(Arguments& arguments, Options& o, const char* what_set_
 }
 
 // What lives in the queue goes on there; inside an allocation that was got for it, here.
-int start(launch::Request request, const record::RunFolder& run, const Options& o, Output& out) {
+int start(launch::Request request, const record::RunFolder& run, const AgainOptions& o, Output& out) {
   const auto here = slurm::current_allocation(slurm::process_environment());
   if (!here.ok()) return out.fail(here.error());
   if (launch::was_submitted(run) && !*here) return submit_request(std::move(request), o.dry_run, out);
@@ -35,7 +35,7 @@ int start(launch::Request request, const record::RunFolder& run, const Options& 
 }
 
 // A batch script of people's own is always for the queue.
-int start_script(Result<launch::PlannedScript> plan, std::vector<std::string> typed, const Options& o,
+int start_script(Result<launch::PlannedScript> plan, std::vector<std::string> typed, const AgainOptions& o,
                  Output& out) {
   if (!plan.ok()) return out.fail(plan.error());
   if (launch::has_script_changed(*plan)) {
@@ -52,7 +52,7 @@ int start_script(Result<launch::PlannedScript> plan, std::vector<std::string> ty
 }
 
 // What of an array is not done goes into the queue again.
-int resume_array(const record::RunFolder& folder, const launch::RunLife& life, const Options& o,
+int resume_array(const record::RunFolder& folder, const launch::RunLife& life, const AgainOptions& o,
                  std::span<const std::string> words, Output& out) {
   auto rest = launch::resume_array(folder, life, o.set);
   if (!rest.ok()) return out.fail(rest.error());
@@ -73,7 +73,7 @@ void tell(const record::RunFolder& run, const std::vector<launch::Drift>& drift,
 }  // namespace
 
 int resume(std::span<const std::string> words, Output& out) {
-  Options o;
+  AgainOptions o;
   Arguments arguments("resume", "Goes on with a run from its last valid checkpoint, as its next attempt.");
   arguments.example("stoker resume last");
   if (const auto code = parse(arguments, o, "changes a value of the job from here on", words, out))
@@ -97,7 +97,7 @@ int resume(std::span<const std::string> words, Output& out) {
 }
 
 int rerun(std::span<const std::string> words, Output& out) {
-  Options o;
+  AgainOptions o;
   Arguments arguments(
       "rerun", "Runs the job of a run once more from the start, as a run of its own; says what differs now.");
   arguments.example("stoker rerun last");

@@ -10,7 +10,7 @@ namespace {
 
 using How = launch::Cancellation::How;
 
-struct Options {
+struct CancelOptions {
   RunChoice choice;
   HostChoice host;
   bool dry_run = false;
@@ -23,7 +23,7 @@ std::string target(const launch::Cancellation& plan) {
   return format("{} ({})", what, to_text(plan.before.life));
 }
 
-int cancel_run(const record::RunFolder& run, const Options& o, Output& out) {
+int cancel_run(const record::RunFolder& run, const CancelOptions& o, Output& out) {
   auto scheduler = make_scheduler();
   const auto plan = launch::plan_cancel(run, scheduler, Deadline::after(kSchedulerPatience));
   if (!plan.ok()) return out.fail(plan.error());
@@ -47,7 +47,7 @@ int cancel_run(const record::RunFolder& run, const Options& o, Output& out) {
 }
 
 // A job that is no run of ours: whose it is decides Slurm.
-int cancel_job(const Target& target, const Options& o, Output& out) {
+int cancel_job(const Target& target, const CancelOptions& o, Output& out) {
   auto scheduler = make_scheduler();
   const auto jobs = look_at(target, scheduler);
   if (!jobs.ok()) return out.fail(jobs.error());
@@ -70,7 +70,7 @@ int cancel_job(const Target& target, const Options& o, Output& out) {
 }  // namespace
 
 int cancel(std::span<const std::string> words, Output& out) {
-  Options o;
+  CancelOptions o;
   Arguments arguments("cancel", "Ends a run: its job in the queue, or its processes on this machine.");
   add_run_choice(arguments, &o.choice);
   arguments.flag("--dry-run", &o.dry_run, "say what would be ended, and end nothing");

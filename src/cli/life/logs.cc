@@ -20,7 +20,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct LogsOptions {
   RunChoice choice;
   HostChoice host;
   std::optional<std::int64_t> rank;
@@ -97,12 +97,12 @@ Status follow_job(const std::string& job, observe::TextFollower& follower,
 }
 
 // A job that is no run of ours has one log: that of its batch script.
-Status show_job(const Target& target, const Options& o, const RE2* regex, Output& out) {
+Status show_job(const Target& target, const LogsOptions& o, const RE2* regex, Output& out) {
   if (o.rank) return invalid("logs: --rank: job {} is no run, it has one log", target.job);
   if (o.task) {
     Target task = target;
     task.job = format("{}_{}", target.job, *o.task);
-    Options of_task = o;
+    LogsOptions of_task = o;
     of_task.task.reset();
     return show_job(task, of_task, regex, out);
   }
@@ -133,7 +133,7 @@ Status show_job(const Target& target, const Options& o, const RE2* regex, Output
 }
 
 // What of an array has no meaning, or not without a task.
-Status check_options_for_tasks(const Options& o, const record::RunFolder& run) {
+Status check_options_for_tasks(const LogsOptions& o, const record::RunFolder& run) {
   if (o.attempt > 0)
     return invalid("logs: --attempt: the log of a task of run {} holds what all of its attempts printed",
                    run.id());
@@ -143,7 +143,7 @@ Status check_options_for_tasks(const Options& o, const record::RunFolder& run) {
   return {};
 }
 
-Status show_run(const record::RunFolder& run, const Options& o, const RE2* regex, Output& out) {
+Status show_run(const record::RunFolder& run, const LogsOptions& o, const RE2* regex, Output& out) {
   const bool is_queued = record::derive_state(run).state == record::State::queued;
   OK_OR_RETURN(attempt, is_queued && o.is_following ? begun_attempt(run, o.attempt, out)
                                                     : find_attempt(run, o.attempt));
@@ -168,7 +168,7 @@ Status show_run(const record::RunFolder& run, const Options& o, const RE2* regex
 }
 
 // Of an array: the logs of all tasks, or that of one; a task that is a run of its own has ranks.
-Status show_tasks(const record::RunFolder& run, const record::Attempt& last, const Options& o,
+Status show_tasks(const record::RunFolder& run, const record::Attempt& last, const LogsOptions& o,
                   const RE2* regex, Output& out) {
   if (o.task) {
     OK_OR_RETURN(task, launch::find_task(run, last, *o.task));
@@ -181,7 +181,7 @@ Status show_tasks(const record::RunFolder& run, const record::Attempt& last, con
   return show_task_logs({run, last, o.task, o.is_following, wants}, out);
 }
 
-Status show(const Options& o, Output& out) {
+Status show(const LogsOptions& o, Output& out) {
   OK_OR_RETURN(regex, compile(o.pattern));
   OK_OR_RETURN(target, find_target(o.choice));
   if (!target.run) return show_job(target, o, regex.get(), out);
@@ -191,7 +191,7 @@ Status show(const Options& o, Output& out) {
   // The tasks of a script's own array record as ranks do.
   const auto script = launch::attempt_with_script(*target.run);
   if (!script) return invalid("logs: --task: run {} is no array", target.run->id());
-  Options of_task = o;
+  LogsOptions of_task = o;
   of_task.rank = o.task;
   return show_run(*target.run, of_task, regex.get(), out);
 }
@@ -199,7 +199,7 @@ Status show(const Options& o, Output& out) {
 }  // namespace
 
 int logs(std::span<const std::string> words, Output& out) {
-  Options o;
+  LogsOptions o;
   Arguments arguments("logs", "Shows what the ranks of a run printed.");
   add_run_choice(arguments, &o.choice);
   arguments.option("--rank", &o.rank, "N", "only this rank, its lines without a prefix");

@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Options {
+struct StageOptions {
   std::string attempt;
 };
 
@@ -173,7 +173,7 @@ int stage_here(const job::Job& job, const record::Attempt& attempt, rank::Signal
 }  // namespace
 
 int stage(std::span<const std::string> words, Output& out) {
-  Options o;
+  StageOptions o;
   Arguments arguments("stage", "One node's part of `stage:` in a job; `stoker run` starts these.");
   arguments.positional("ATTEMPT", &o.attempt, "folder of the attempt");
   arguments.example("stoker stage runs/RUN/attempts/1");

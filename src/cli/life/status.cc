@@ -18,7 +18,7 @@ constexpr Duration kLongestPause = 15s;
 constexpr Duration kLongestSilence = 60s;
 constexpr Duration kTick = 200ms;
 
-struct Options {
+struct StatusOptions {
   RunChoice choice{.run = ""};
   HostChoice host;
   std::int64_t count = 20;
@@ -34,14 +34,14 @@ struct View {
   bool is_of_job() const { return !target.job.empty(); }
 };
 
-Result<std::vector<record::ListedRun>> newest(const Options& o) {
+Result<std::vector<record::ListedRun>> newest(const StatusOptions& o) {
   OK_OR_RETURN(all, record::list_runs(o.choice.runs));
   const auto count = static_cast<std::size_t>(o.count);
   if (all.size() > count) all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(count));
   return std::move(all);
 }
 
-Result<View> look(const Options& o, slurm::SlurmCommands& scheduler) {
+Result<View> look(const StatusOptions& o, slurm::SlurmCommands& scheduler) {
   View view;
   if (o.choice.run.empty()) {
     OK_OR_RETURN(listed, newest(o));
@@ -63,16 +63,16 @@ Result<View> look(const Options& o, slurm::SlurmCommands& scheduler) {
   return view;
 }
 
-void print(const View& view, const Options& o, Output& out) {
+void print(const View& view, const StatusOptions& o, Output& out) {
   if (view.is_of_job()) return print_jobs(view.target, view.jobs, out);
   if (view.runs.empty()) out.line("no runs in {}/ (another folder: --runs DIR)", o.choice.runs);
   if (!view.runs.empty()) print_runs(view.runs, out);
 }
 
-std::string json_of(const View& view, const slurm::SlurmCommands& scheduler) {
-  std::string text = format("{{\"runs\":{}", cli::json_of(view.runs));
-  if (view.is_of_job()) text += format(",\"jobs\":{}", cli::json_of(view.jobs));
-  return text + format(",\"scheduler\":{}}}", cli::json_of(scheduler));
+std::string view_json(const View& view, const slurm::SlurmCommands& scheduler) {
+  std::string text = format("{{\"runs\":{}", json_of(view.runs));
+  if (view.is_of_job()) text += format(",\"jobs\":{}", json_of(view.jobs));
+  return text + format(",\"scheduler\":{}}}", json_of(scheduler));
 }
 
 bool is_over(const View& view) {
@@ -108,7 +108,7 @@ void sleep(Duration pause) {
   while (!end.passed() && !stop_requested()) RealClock().sleep(std::min(kTick, end.left()));
 }
 
-int watch(const Options& o, slurm::SlurmCommands& scheduler, Output& out) {
+int watch(const StatusOptions& o, slurm::SlurmCommands& scheduler, Output& out) {
   install_stop_signals();
   std::string told;
   for (Duration pause = kFirstPause; !stop_requested();) {
@@ -134,7 +134,7 @@ int watch(const Options& o, slurm::SlurmCommands& scheduler, Output& out) {
 }  // namespace
 
 int status(std::span<const std::string> words, Output& out) {
-  Options o;
+  StatusOptions o;
   Arguments arguments("status", "Shows runs at a glance, the newest last: state, progress, speed.");
   arguments.optional_positional(
       "RUN", &o.choice.run,
@@ -157,7 +157,7 @@ int status(std::span<const std::string> words, Output& out) {
   const auto view = look(o, scheduler);
   if (!view.ok()) return out.fail(view.error());
   print(*view, o, out);
-  if (out.is_json()) out.json(json_of(*view, scheduler));
+  if (out.is_json()) out.json(view_json(*view, scheduler));
   return exit_code::kOk;
 }
 

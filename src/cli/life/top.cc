@@ -16,18 +16,18 @@ using namespace std::chrono_literals;
 using Json = nlohmann::ordered_json;
 using observe::LiveRank;
 
-constexpr std::size_t kMostRows = 40;
+constexpr std::size_t kMostTasks = 40;
 constexpr std::size_t kLongestLine = 100;
-constexpr Duration kTick = 100ms;
+constexpr Duration kTopTick = 100ms;
 constexpr Duration kAskSlurm = 15s;
 
-struct Options {
+struct TopOptions {
   RunChoice choice;
   std::optional<std::int64_t> task;
   std::optional<Duration> every;
 };
 
-struct View {
+struct TopView {
   launch::RunLife life;
   observe::LiveRun live;
   std::vector<launch::LiveTask> tasks;  // of an array: those that run
@@ -36,9 +36,9 @@ struct View {
 };
 
 // Slurm is asked now and then only; in between the run's own records tell.
-View look(const record::RunFolder& run, slurm::SlurmCommands* scheduler) {
+TopView look(const record::RunFolder& run, slurm::SlurmCommands* scheduler) {
   const double now = unix_seconds(RealClock().wall());
-  View view;
+  TopView view;
   const launch::OwnWord own = launch::own_word(run, now);
   view.is_certain = scheduler != nullptr || !launch::wants_scheduler(own);
   view.life = scheduler == nullptr ? launch::judge_life(own, {}, now)
@@ -49,7 +49,7 @@ View look(const record::RunFolder& run, slurm::SlurmCommands* scheduler) {
     view.elapsed_s = std::max(0.0, (is_going_on ? now : records.ended) - records.started);
   const auto attempt = run.last_attempt();
   if (attempt.ok() && view.life.array) {
-    view.tasks = launch::running_tasks(run, *attempt, kMostRows);
+    view.tasks = launch::running_tasks(run, *attempt, kMostTasks);
   } else if (attempt.ok()) {
     view.live = observe::look_live(*attempt, run.description().world_size, now);
   }
@@ -89,15 +89,15 @@ std::vector<std::string> row_of(const LiveRank& rank) {
 std::vector<const LiveRank*> shown(const observe::LiveRun& live) {
   std::vector<const LiveRank*> ranks;
   for (const LiveRank& rank : live.ranks) ranks.push_back(&rank);
-  if (ranks.size() <= kMostRows) return ranks;
+  if (ranks.size() <= kMostTasks) return ranks;
   std::stable_sort(ranks.begin(), ranks.end(), [](const LiveRank* a, const LiveRank* b) {
     return a->step.value_or(-1) < b->step.value_or(-1);
   });
-  ranks.resize(kMostRows);
+  ranks.resize(kMostTasks);
   return ranks;
 }
 
-void print_tasks(const View& view, Output& out) {
+void print_tasks(const TopView& view, Output& out) {
   const double now = unix_seconds(RealClock().wall());
   std::vector<std::vector<std::string>> rows;
   for (const launch::LiveTask& task : view.tasks) {
@@ -110,7 +110,7 @@ void print_tasks(const View& view, Output& out) {
     out.line("... and {} tasks more", grouped(view.life.array->running - rows.size()));
 }
 
-void print(const record::RunFolder& run, const View& view, Output& out) {
+void print(const record::RunFolder& run, const TopView& view, Output& out) {
   std::string head = format("{}: {}", run.id(), to_text(view.life.life));
   if (view.life.life == launch::Life::running && !view.life.nodes.empty())
     head += " on " + printable(view.life.nodes);
@@ -140,7 +140,7 @@ void print(const record::RunFolder& run, const View& view, Output& out) {
   }
 }
 
-Json to_json_value(const record::RunFolder& run, const View& view) {
+Json to_json_value(const record::RunFolder& run, const TopView& view) {
   const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   Json ranks = Json::array();
   for (const LiveRank& rank : view.live.ranks) {
@@ -184,7 +184,7 @@ Json to_json_value(const record::RunFolder& run, const View& view) {
 }
 
 // The run to look at: with --task the one that a task of its array has of its own.
-Result<record::RunFolder> choose_run(const Options& o) {
+Result<record::RunFolder> choose_run(const TopOptions& o) {
   OK_OR_RETURN(run, find_run(o.choice));
   if (!o.task) return run;
   const auto last = run.last_attempt();
@@ -198,13 +198,13 @@ Result<record::RunFolder> choose_run(const Options& o) {
 
 void pause_for(Duration pause) {
   const Deadline end = Deadline::after(pause);
-  while (!end.passed() && !stop_requested()) RealClock().sleep(std::min(kTick, end.left()));
+  while (!end.passed() && !stop_requested()) RealClock().sleep(std::min(kTopTick, end.left()));
 }
 
 }  // namespace
 
 int top(std::span<const std::string> words, Output& out) {
-  Options o;
+  TopOptions o;
   Arguments arguments("top",
                       "Shows what each rank of a run does right now: where, how fast, where its time goes.");
   add_run_choice(arguments, &o.choice);
@@ -223,7 +223,7 @@ int top(std::span<const std::string> words, Output& out) {
   for (Deadline next_question = Deadline::after(0s);;) {
     const bool is_asked = next_question.passed();
     if (is_asked) next_question = Deadline::after(kAskSlurm);
-    const View view = look(*run, is_asked ? &scheduler : nullptr);
+    const TopView view = look(*run, is_asked ? &scheduler : nullptr);
     if (is_live && out.is_terminal()) out.raw("\x1b[H\x1b[2J");
     print(*run, view, out);
     if (out.is_json()) out.json(json_text(to_json_value(*run, view)));

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct WaitOptions {
   RunChoice choice;
   HostChoice host;
   std::optional<Duration> timeout;
@@ -23,7 +23,7 @@ std::string sentence_of(const launch::RunLife& run) {
   return run.note.empty() ? text : format("{} ({})", text, run.note);
 }
 
-launch::WaitOptions wait_options(const Options& o) {
+launch::WaitOptions wait_options(const WaitOptions& o) {
   launch::WaitOptions options;
   if (o.timeout) options.deadline = Deadline::after(*o.timeout);
   options.should_stop = stop_requested;
@@ -31,14 +31,14 @@ launch::WaitOptions wait_options(const Options& o) {
 }
 
 // Says what a log tells against a good end; the exit code that comes of it.
-int tell_doubts(const std::vector<observe::Doubt>& doubts, const Options& o, int code, Output& out) {
+int tell_doubts(const std::vector<observe::Doubt>& doubts, const WaitOptions& o, int code, Output& out) {
   if (code != exit_code::kOk || doubts.empty()) return code;
   for (const observe::Doubt& doubt : doubts)
     out.line("  but {}:{}: {}", near(doubt.file), doubt.line, doubt.text);
   return o.is_strict ? exit_code::kFailed : code;
 }
 
-int wait_for_run(const record::RunFolder& run, const Options& o, Output& out) {
+int wait_for_run(const record::RunFolder& run, const WaitOptions& o, Output& out) {
   auto scheduler = make_scheduler();
   launch::WaitOptions options = wait_options(o);
   options.on_change = [&](const launch::RunLife& life) {
@@ -59,7 +59,7 @@ int wait_for_run(const record::RunFolder& run, const Options& o, Output& out) {
   return code;
 }
 
-int wait_for_job(const Target& target, const Options& o, Output& out) {
+int wait_for_job(const Target& target, const WaitOptions& o, Output& out) {
   auto scheduler = make_scheduler();
   // Says at once when there is neither such a job nor a Slurm.
   const auto first = look_at(target, scheduler);
@@ -83,7 +83,7 @@ int wait_for_job(const Target& target, const Options& o, Output& out) {
 }  // namespace
 
 int wait(std::span<const std::string> words, Output& out) {
-  Options o;
+  WaitOptions o;
   Arguments arguments("wait", "Waits until a run is over, and says by its exit code how it ended.");
   arguments.optional_positional("RUN", &o.choice.run, kWhatIsARun);
   arguments.option("--runs", &o.choice.runs, "DIR",

@@ -9,7 +9,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct FetchOptions {
   RunChoice choice;
   HostChoice host;
   std::string there;
@@ -19,7 +19,7 @@ struct Options {
 }  // namespace
 
 int fetch(std::span<const std::string> words, Output& out) {
-  Options o;
+  FetchOptions o;
   Arguments arguments("fetch",
                       "Brings a run of another machine here: its records, logs, metrics and results.");
   add_run_choice(arguments, &o.choice);

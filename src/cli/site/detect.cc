@@ -10,7 +10,7 @@
 namespace stoker::cli {
 namespace {
 
-struct Options {
+struct DetectOptions {
   std::string out;
   bool force = false;
 };
@@ -34,7 +34,7 @@ job::SeenHere look_here() {
   return seen;
 }
 
-Status write(const Options& o, const Path& file, const std::string& text) {
+Status write(const DetectOptions& o, const Path& file, const std::string& text) {
   if (path_exists(file) && !o.force)
     return exists("{}: is there already", near(file)).cure("stoker site detect --force");
   RETURN_IF_ERROR(make_directories(file.parent_path().empty() ? Path(".") : file.parent_path()));
@@ -44,7 +44,7 @@ Status write(const Options& o, const Path& file, const std::string& text) {
 }  // namespace
 
 int site_detect(std::span<const std::string> words, Output& out) {
-  Options o;
+  DetectOptions o;
   bool dry_run = false;
   Arguments arguments(
       "site detect",

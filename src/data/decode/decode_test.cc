@@ -11,17 +11,6 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-std::string file(const std::string& name) {
-  const nlohmann::json reference = golden("images.json");
-  for (const auto& row : reference["images"]) {
-    if (row["name"] == name) return from_base64(row["bytes"]);
-  }
-  ADD_FAILURE() << name;
-  return "";
-}
-
 Status decode(const std::string& bytes, DecodeLimits limits = {}) {
   Image image;
   return decode_image(bytes_of(bytes), image, limits);
@@ -54,41 +43,41 @@ TEST(Decode, of_a_truncated_image_is_an_error_at_every_length) {
 }
 
 TEST(Decode, names_what_is_wrong) {
-  const std::string jpeg = file("baseline.jpg");
+  const std::string jpeg = golden_image("baseline.jpg");
   EXPECT_EQ(decode("").to_string(), "no image: 0 bytes");
   EXPECT_EQ(decode("GIF89a").to_string(), "no JPEG, PNG or WebP image: starts with 47494638");
   EXPECT_EQ(decode(jpeg.substr(0, jpeg.size() / 2)).to_string(), "JPEG: ends before the image is complete");
   EXPECT_EQ(decode(jpeg.substr(0, 20)).to_string(), "JPEG: ends before the image is complete");
-  const std::string png = file("rgb.png");
+  const std::string png = golden_image("rgb.png");
   EXPECT_EQ(decode(png.substr(0, png.size() - 20)).to_string(), "PNG: ends before the image is complete");
   std::string flipped = png;
   flipped[png.size() / 2] ^= 1;
   EXPECT_THAT(decode(flipped).to_string(), HasSubstr("PNG: "));
-  const std::string webp = file("lossy.webp");
+  const std::string webp = golden_image("lossy.webp");
   EXPECT_EQ(decode(webp.substr(0, webp.size() - 20)).to_string(), "WebP: ends before the image is complete");
   EXPECT_EQ(decode(from_base64(golden("images.json")["animation"])).to_string(), "WebP: an animation");
 }
 
 TEST(Decode, refuses_more_pixels_than_the_limit_before_taking_memory) {
   for (const char* name : {"baseline.jpg", "rgb.png", "lossy.webp"}) {
-    EXPECT_TRUE(decode(file(name), {.pixels = 851}).ok());
-    EXPECT_THAT(decode(file(name), {.pixels = 850}).to_string(),
+    EXPECT_TRUE(decode(golden_image(name), {.pixels = 851}).ok());
+    EXPECT_THAT(decode(golden_image(name), {.pixels = 850}).to_string(),
                 HasSubstr(": 37 x 23 pixels are too many (at most 850)"));
   }
 }
 
 TEST(Decode, takes_no_table_from_the_image_before) {
-  std::string without_tables = file("baseline.jpg");
+  std::string without_tables = golden_image("baseline.jpg");
   // 0xFFDB defines quantisation tables; as an application segment it is skipped.
   for (std::size_t i; (i = without_tables.find("\xFF\xDB")) != std::string::npos;)
     without_tables[i + 1] = '\xEF';
-  EXPECT_TRUE(decode(file("baseline.jpg")).ok());
+  EXPECT_TRUE(decode(golden_image("baseline.jpg")).ok());
   EXPECT_EQ(decode(without_tables).to_string(), "JPEG: Quantization table 0x00 was not defined");
 }
 
 TEST(Decode, survives_flipped_bits_with_pixels_or_an_error) {
   for (const char* name : {"progressive.jpg", "cmyk.jpg", "palette.png", "lossless.webp"}) {
-    const std::string whole = file(name);
+    const std::string whole = golden_image(name);
     for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
       std::string damaged = whole;
       damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
@@ -101,7 +90,7 @@ TEST(Decode, survives_flipped_bits_with_pixels_or_an_error) {
 }
 
 TEST(Inspect, reads_size_channels_and_progression_from_the_header) {
-  const auto info = [](const char* name) { return inspect_image(bytes_of(file(name))).value(); };
+  const auto info = [](const char* name) { return inspect_image(bytes_of(golden_image(name))).value(); };
   EXPECT_EQ(info("baseline.jpg"), (ImageInfo{ImageKind::jpeg, 37, 23, 3, false}));
   EXPECT_EQ(info("progressive.jpg"), (ImageInfo{ImageKind::jpeg, 37, 23, 3, true}));
   EXPECT_EQ(info("grey.jpg"), (ImageInfo{ImageKind::jpeg, 37, 23, 1, false}));

@@ -10,17 +10,6 @@
 namespace stoker::data {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-std::string file(const std::string& name) {
-  const nlohmann::json reference = golden("images.json");
-  for (const auto& row : reference["images"]) {
-    if (row["name"] == name) return from_base64(row["bytes"]);
-  }
-  ADD_FAILURE() << name;
-  return "";
-}
-
 Region random_part(std::mt19937& chance, std::uint32_t width, std::uint32_t height) {
   Region part;
   part.width = 1 + chance() % width;
@@ -63,7 +52,7 @@ TEST(Decoder, parts_have_the_pixels_of_the_whole) {
 }
 
 TEST(Decoder, what_follows_the_wanted_rows_is_not_read) {
-  const std::string bytes = file("baseline.jpg");
+  const std::string bytes = golden_image("baseline.jpg");
   const std::string cut = bytes.substr(0, bytes.size() - 40);
   Image image;
   EXPECT_EQ(decode_image(bytes_of(cut), image).to_string(), "JPEG: ends before the image is complete");
@@ -77,7 +66,7 @@ TEST(Decoder, what_follows_the_wanted_rows_is_not_read) {
 }
 
 TEST(Splice, takes_only_the_restart_intervals_that_are_wanted) {
-  const std::string bytes = file("restarts-444.jpg");  // 37 x 23: 5 x 3 MCUs, one in each interval
+  const std::string bytes = golden_image("restarts-444.jpg");  // 37 x 23: 5 x 3 MCUs, one in each interval
   const auto layout = codecs::restart_layout(bytes_of(bytes));
   ASSERT_TRUE(layout);
   EXPECT_EQ(layout->columns, 5u);
@@ -98,11 +87,12 @@ TEST(Splice, takes_only_the_restart_intervals_that_are_wanted) {
 }
 
 TEST(Splice, is_left_alone_where_intervals_are_no_rectangles) {
-  EXPECT_FALSE(codecs::restart_layout(bytes_of(file("baseline.jpg"))));
-  EXPECT_FALSE(codecs::restart_layout(bytes_of(file("progressive.jpg"))));
-  EXPECT_FALSE(codecs::restart_layout(bytes_of(file("rgb.png"))));
-  EXPECT_FALSE(codecs::restart_layout(bytes_of(file("restarts.jpg")))) << "3 MCUs in a row, 2 in an interval";
-  std::string lost = file("restarts-444.jpg");
+  EXPECT_FALSE(codecs::restart_layout(bytes_of(golden_image("baseline.jpg"))));
+  EXPECT_FALSE(codecs::restart_layout(bytes_of(golden_image("progressive.jpg"))));
+  EXPECT_FALSE(codecs::restart_layout(bytes_of(golden_image("rgb.png"))));
+  EXPECT_FALSE(codecs::restart_layout(bytes_of(golden_image("restarts.jpg"))))
+      << "3 MCUs in a row, 2 in an interval";
+  std::string lost = golden_image("restarts-444.jpg");
   const auto layout = codecs::restart_layout(bytes_of(lost));
   ASSERT_TRUE(layout);
   const std::size_t at = lost.find("\xFF\xD2");
@@ -118,7 +108,7 @@ TEST(Decoder, survives_flipped_bits_with_pixels_or_an_error) {
   Decoder decoder;
   Image image;
   for (const char* name : {"baseline.jpg", "progressive.jpg", "restarts-444.jpg", "grey.jpg"}) {
-    const std::string whole = file(name);
+    const std::string whole = golden_image(name);
     for (std::size_t bit = 0; bit < whole.size() * 8; bit += 3) {
       std::string damaged = whole;
       damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));

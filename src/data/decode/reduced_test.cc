@@ -13,8 +13,6 @@
 namespace stoker::data {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-
 // A smooth picture.
 std::string photograph(std::uint32_t width, std::uint32_t height, int restart_rows = 0) {
   jpeg_compress_struct jpeg;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "data/loader.h"
+#include "data/loader/test_pictures.h"
 #include "format/shard_source.h"
 #include "format/test_dataset.h"
 
@@ -14,8 +15,6 @@ namespace stoker::data {
 namespace {
 
 using formats::TestSample;
-
-Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
 
 template <typename T>
 std::string bytes_of(const std::vector<T>& values) {
@@ -59,7 +58,7 @@ class Numbers {
   std::unique_ptr<formats::LocalShardSource> source_;
 };
 
-LoaderOptions options_of(Content content, std::uint32_t batch) {
+LoaderOptions options_for(Content content, std::uint32_t batch) {
   LoaderOptions options;
   options.content = content;
   options.batch = batch;
@@ -71,7 +70,7 @@ LoaderOptions options_of(Content content, std::uint32_t batch) {
 TEST(LoaderArrays, are_the_numbers_stored_with_and_without_header) {
   Numbers numbers;
   const formats::ShardSource& source = numbers.source();
-  LoaderOptions options = options_of(Content::arrays, 8);
+  LoaderOptions options = options_for(Content::arrays, 8);
   for (const char* component : {"", "npy", "bin"}) {
     options.component = component;
     options.array = options.component == "bin" ? std::optional(ArrayForm{DType::f32, {3, 2}}) : std::nullopt;
@@ -104,7 +103,7 @@ TEST(LoaderArrays, of_another_form_are_damage) {
   numbers.sample(5).files[1].second = "abc";
   numbers.sample(6).files[0].second = "\x93NUMPX";
   const formats::ShardSource& source = numbers.source();
-  LoaderOptions options = options_of(Content::arrays, 30);
+  LoaderOptions options = options_for(Content::arrays, 30);
   options.shuffle = Shuffle::none;
   auto loader = Loader::open(source, options).value();
   EXPECT_EQ(loader->next(soon()).status().to_string(),
@@ -124,7 +123,7 @@ TEST(LoaderArrays, of_another_form_are_damage) {
 TEST(LoaderFields, are_values_beside_the_content) {
   Numbers numbers;
   const formats::ShardSource& source = numbers.source();
-  LoaderOptions options = options_of(Content::arrays, 7);
+  LoaderOptions options = options_for(Content::arrays, 7);
   options.fields = {{.component = "json", .name = "n", .kind = FieldKind::integer},
                     {.component = "json", .name = "who", .kind = FieldKind::text},
                     {.component = "csv", .name = "y"},
@@ -149,7 +148,7 @@ TEST(LoaderFields, that_are_missing_leave_their_sample_out) {
   numbers.sample(2).files[2].second = R"({"who": "w2"})";
   numbers.sample(5).files.erase(numbers.sample(5).files.begin() + 2);
   const formats::ShardSource& source = numbers.source();
-  LoaderOptions options = options_of(Content::arrays, 10);
+  LoaderOptions options = options_for(Content::arrays, 10);
   options.shuffle = Shuffle::none;
   options.faults = Faults::skip;
   options.fields = {{.name = "n"}, {.component = "txt", .kind = FieldKind::text}};
@@ -169,17 +168,17 @@ TEST(LoaderContents, that_cannot_be_are_refused) {
   const auto refusal = [&](LoaderOptions options) {
     return Loader::open(source, options).status().to_string();
   };
-  LoaderOptions options = options_of(Content::arrays, 8);
+  LoaderOptions options = options_for(Content::arrays, 8);
   options.component = "nyp";
   EXPECT_EQ(refusal(options), "loader: split 'all' has no component 'nyp'; did you mean 'npy'?");
   options.component = "bin";
   EXPECT_EQ(refusal(options), "loader: 'bin' says nothing of its element type and shape (array)");
   options.array = ArrayForm{DType::f32, {2, 0}};
   EXPECT_EQ(refusal(options), "loader: arrays of 0 x 8 bytes are not between 1 and 1GiB");
-  options = options_of(Content::arrays, 8);
+  options = options_for(Content::arrays, 8);
   options.fields = {{.name = ""}};
   EXPECT_EQ(refusal(options), "loader: field 0 of 'json' has no name (fields)");
-  options = options_of(Content::tokens, 8);
+  options = options_for(Content::tokens, 8);
   options.component = "bin";
   options.fields = {{.name = "n"}};
   options.tokens.length = 8;
@@ -224,7 +223,7 @@ struct Corpus {
 template <typename T>
 void expect_sequences(DType stored, const TokenOptions& asked) {
   Corpus corpus(1, T{});
-  LoaderOptions options = options_of(Content::tokens, 16);
+  LoaderOptions options = options_for(Content::tokens, 16);
   options.tokens = asked;
   options.tokens.stored = stored;
   for (const Shuffle shuffle : {Shuffle::none, Shuffle::full, Shuffle::by_shard}) {
@@ -263,7 +262,7 @@ TEST(LoaderTokens, are_all_documents_cut_into_sequences) {
 
 TEST(LoaderTokens, resume_on_another_world_size_with_the_same_sequences) {
   Corpus corpus(2, std::uint16_t{});
-  LoaderOptions options = options_of(Content::tokens, 16);
+  LoaderOptions options = options_for(Content::tokens, 16);
   options.tokens.length = 50;
   options.rank.remainder = Remainder::exact;
   std::vector<int> seen((corpus.all.size() - 1) / 50);
@@ -292,7 +291,7 @@ TEST(LoaderTokens, damage_names_the_document_and_what_is_too_large_is_an_error) 
   const std::vector<std::uint32_t> tokens{1, 2, 3, 4, 0x80000000u, 6};
   formats::write_test_dataset(folder.path(), {{{"a", 0, {{"bin", bytes_of(tokens)}}}}});
   auto source = formats::LocalShardSource::open(folder.path(), "").value();
-  LoaderOptions options = options_of(Content::tokens, 1);
+  LoaderOptions options = options_for(Content::tokens, 1);
   options.shuffle = Shuffle::none;
   options.tokens = {.length = 2, .stored = DType::u32, .element = DType::i32};
   auto loader = Loader::open(*source, options).value();
@@ -329,7 +328,7 @@ class CountingSource final : public formats::ShardSource {
 TEST(LoaderReads, take_neighbours_at_once) {
   Numbers numbers;
   CountingSource source(numbers.source());
-  LoaderOptions options = options_of(Content::arrays, 30);
+  LoaderOptions options = options_for(Content::arrays, 30);
   options.shuffle = Shuffle::none;
   options.threads = 1;
   options.prefetch = 1;

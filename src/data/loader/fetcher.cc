@@ -14,7 +14,6 @@ constexpr std::uint64_t kGap = 16u << 10;
 // Of a run, so that memory stays bounded; a longer file is a run of its own.
 constexpr std::uint64_t kLongestRun = 4u << 20;
 // A read from the page cache takes microseconds, one from storage at least this.
-constexpr double kSlowRead = 100e-6;
 // Files that are expected from memory ahead of the one asked for.
 constexpr std::size_t kAhead = 6;
 

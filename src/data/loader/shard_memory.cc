@@ -12,7 +12,6 @@ namespace {
 // them.
 constexpr std::uint8_t kPatience = 16;
 // A read from the page cache takes microseconds, one from storage at least this.
-constexpr double kSlowRead = 100e-6;
 constexpr std::uint64_t kCacheLine = 64;
 
 }  // namespace

@@ -18,6 +18,9 @@
 
 namespace stoker::data {
 
+/// Seconds from which on a read did not come from memory.
+inline constexpr double kSlowRead = 100e-6;
+
 class ShardMemory {
  public:
   /// Reserves address space for all shards of the split; nothing is read yet. Null when together they are

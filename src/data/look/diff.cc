@@ -88,9 +88,10 @@ std::array<std::set<std::string>, 3> names_of(const formats::Manifest& m) {
   return names;
 }
 
-class Comparison {
+class DatasetComparison {
  public:
-  Comparison(const OpenDataset& a, const OpenDataset& b, DatasetDiff& diff) : a_(a), b_(b), diff_(diff) {}
+  DatasetComparison(const OpenDataset& a, const OpenDataset& b, DatasetDiff& diff)
+      : a_(a), b_(b), diff_(diff) {}
 
   // Samples are matched in their split first; what is left over then, across splits.
   std::vector<SampleChange> run(const Keys& in_a, const Keys& in_b) {
@@ -156,7 +157,7 @@ Result<DatasetDiff> diff_datasets(const Path& first, const Path& second) {
   const auto names_b = names_of(b.manifest);
   constexpr std::string_view kWhat[] = {"class", "component", "split"};
   for (std::size_t i = 0; i < 3; ++i) compare_names(kWhat[i], names_a[i], names_b[i], diff.schema);
-  Comparison comparison(a, b, diff);
+  DatasetComparison comparison(a, b, diff);
   std::vector<SampleChange> changes = comparison.run(in_a, in_b);
   std::sort(changes.begin(), changes.end(), [](const SampleChange& x, const SampleChange& y) {
     return x.change != y.change ? x.change < y.change : x.key < y.key;

@@ -21,8 +21,6 @@ constexpr std::string_view kDatabase = "index.sqlite";
 constexpr std::string_view kUuid = "index.uuid";
 constexpr std::string_view kPendingDatabase = "index.sqlite.part";  // until it is whole
 
-std::string dump(const Json& json) { return json_text(json, 1) + "\n"; }
-
 // YAML in its plainest form: quoted names, one a line.
 std::string splits_text(const formats::Manifest& manifest) {
   std::string text = "exclude: []\nsplit_parts:\n";
@@ -63,7 +61,7 @@ std::string counts_text(const formats::Manifest& manifest) {
   for (const formats::SplitInfo& split : manifest.splits) {
     for (const formats::ShardInfo& shard : split.shards) counts[shard.file] = shard.samples;
   }
-  return dump({{"shard_counts", counts}});
+  return json_text(Json{{"shard_counts", counts}}, 1) + "\n";
 }
 
 // By which Energon tells one index from another: made of the dataset's version, as RFC 9562 has UUIDs of

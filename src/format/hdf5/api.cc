@@ -94,7 +94,7 @@ void load_neighbours(const std::string& library) {
   }
 }
 
-Result<Api> load() {
+Result<Api> load_api() {
   std::string why;
   for (const std::string& name : candidates()) {
     load_neighbours(name);
@@ -138,7 +138,7 @@ Result<const Api*> api() {
   static std::unique_ptr<const Api> loaded;  // found once, never changed; looked for again after a failure
   MutexLock lock(mutex);
   if (!loaded) {
-    OK_OR_RETURN(found, load());
+    OK_OR_RETURN(found, load_api());
     loaded = std::make_unique<const Api>(std::move(found));
   }
   return loaded.get();

@@ -26,7 +26,7 @@ using hdf5::kDefault;
 namespace {
 
 constexpr std::uint64_t kChunkTarget = 1u << 20;
-constexpr std::uint64_t kMostChunkBytes = (std::uint64_t{1} << 32) - 1;  // HDF5's own limit
+constexpr std::uint64_t kLargestChunk = (std::uint64_t{1} << 32) - 1;  // HDF5's own limit
 
 Status failed(const Api& h5, std::string_view subject) {
   return unavailable("{}: libhdf5 cannot write it ({})", subject, h5.last_error());
@@ -101,7 +101,7 @@ Status check(const Hdf5DatasetSpec& spec) {
     if (spec.chunks[d] == 0) return invalid("{}: a chunk's size is 0", subject);
   }
   const std::optional<std::uint64_t> chunk = product(spec.chunks, spec.type.bytes);
-  if (!chunk || *chunk > kMostChunkBytes) return invalid("{}: a chunk has 4 GiB or more", subject);
+  if (!chunk || *chunk > kLargestChunk) return invalid("{}: a chunk has 4 GiB or more", subject);
   if (!product(spec.shape, spec.type.bytes)) return invalid("{}: is too large", subject);
   if (spec.deflate_level && (*spec.deflate_level < 0 || *spec.deflate_level > 9)) {
     return invalid("{}: DEFLATE has no level {} (0 to 9)", subject, *spec.deflate_level);

@@ -20,7 +20,7 @@ constexpr std::string_view kMagicOfFiles("ARROW1\0\0", 8);
 constexpr std::uint32_t kContinued = 0xFFFFFFFF;
 constexpr std::uint64_t kMostUnpacked = 1u << 30;  // of a batch
 constexpr std::uint64_t kMostFields = 4096;
-constexpr int kDeepest = 16;
+constexpr int kDeepestField = 16;
 
 // What a message holds, as its metadata say.
 enum Header : std::uint8_t { kSchema = 1, kDictionary = 2, kRecordBatch = 3 };
@@ -45,7 +45,8 @@ class SchemaReader {
   explicit SchemaReader(const std::string& subject) : subject_(subject) {}
 
   Status fields(const FlatTable& table, unsigned number, std::vector<ArrowField>& into, int depth) {
-    if (depth > kDeepest) return corrupt("{}: Arrow fields inside fields, over {} deep", subject_, kDeepest);
+    if (depth > kDeepestField)
+      return corrupt("{}: Arrow fields inside fields, over {} deep", subject_, kDeepestField);
     const FlatVector found = table.vector(number, sizeof(std::uint32_t));
     count_ += found.count;
     if (count_ > kMostFields) return corrupt("{}: over {} Arrow fields", subject_, kMostFields);

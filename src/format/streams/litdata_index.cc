@@ -12,8 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostColumns = 4096;
-constexpr int kDeepest = 32;
+constexpr int kDeepestSpec = 32;
 
 struct Format {
   std::string_view name;
@@ -35,7 +34,7 @@ constexpr Format kFormats[] = {
     {"pil", ColumnKind::pixels, ""},        {"jpeg_array", ColumnKind::files, "jpg"},
     {"json", ColumnKind::nested, ""}};
 
-StreamColumn column_of(std::string name, const std::string& text) {
+StreamColumn litdata_column(std::string name, const std::string& text) {
   StreamColumn column{.name = std::move(name), .encoding = text};
   const std::size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
@@ -62,12 +61,12 @@ StreamColumn column_of(std::string name, const std::string& text) {
 class LeafNames {
  public:
   Status walk(const Json& spec, const std::string& name, bool is_named, int depth) {
-    if (depth > kDeepest || !spec.is_object() || !spec.contains("children_spec") ||
+    if (depth > kDeepestSpec || !spec.is_object() || !spec.contains("children_spec") ||
         !spec["children_spec"].is_array())
       return corrupt("data_spec is no tree");
     const Json& children = spec["children_spec"];
     if (children.empty() && (!spec.contains("type") || spec["type"].is_null())) {
-      if (leaves_.size() >= kMostColumns) return corrupt("data_spec has more than 4096 values");
+      if (leaves_.size() >= kMostStreamColumns) return corrupt("data_spec has more than 4096 values");
       leaves_.push_back({name, is_named});
       return {};
     }
@@ -88,7 +87,7 @@ class LeafNames {
   std::vector<std::pair<std::string, bool>> leaves_;
 };
 
-Result<std::vector<StreamColumn>> columns_of(const Json& config, const std::string& subject) {
+Result<std::vector<StreamColumn>> litdata_columns(const Json& config, const std::string& subject) {
   if (!config.contains("data_format") || !config["data_format"].is_array() || config["data_format"].empty())
     return corrupt("{}: config has no data_format", subject);
   LeafNames names;
@@ -109,7 +108,7 @@ Result<std::vector<StreamColumn>> columns_of(const Json& config, const std::stri
     if (!formats[i].is_string()) return corrupt("{}: a data_format is no text", subject);
     const bool is_only = formats.size() == 1 && (leaves.empty() || leaves[0].first.empty());
     const std::string name = is_only ? "data" : leaves.empty() ? std::to_string(i) : leaves[i].first;
-    columns.push_back(column_of(name, formats[i].get<std::string>()));
+    columns.push_back(litdata_column(name, formats[i].get<std::string>()));
     columns.back().is_named = !leaves.empty() && leaves[i].second;
   }
   return columns;
@@ -145,7 +144,7 @@ Result<StreamIndex> parse_litdata_index(const Json& json, const std::string& sub
   const Json& config = json["config"];
   if (!config.is_object()) return corrupt("{}: config is no object", subject);
   OK_OR_RETURN(layout, layout_of(config, subject));
-  OK_OR_RETURN(columns, columns_of(config, subject));
+  OK_OR_RETURN(columns, litdata_columns(config, subject));
   if (layout == StreamLayout::single && columns.size() != 1)
     return corrupt("{}: TokensLoader's chunks have one value a sample, data_format {}", subject,
                    columns.size());

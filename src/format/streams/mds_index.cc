@@ -14,8 +14,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kVersion = 2;
-constexpr std::size_t kMostColumns = 4096;
-constexpr std::size_t kMostDimensions = 32;
 
 struct Encoding {
   std::string_view name;
@@ -71,10 +69,10 @@ bool read_array(std::string_view encoding, StreamColumn& column) {
     column.shape.push_back(size);
   }
   column.bytes = static_cast<std::uint32_t>(bytes);
-  return column.shape.size() <= kMostDimensions;
+  return column.shape.size() <= kMostStreamDimensions;
 }
 
-StreamColumn column_of(std::string name, std::string encoding) {
+StreamColumn mds_column(std::string name, std::string encoding) {
   StreamColumn column{.name = std::move(name), .encoding = std::move(encoding)};
   const auto* found = std::find_if(std::begin(kEncodings), std::end(kEncodings),
                                    [&](const Encoding& e) { return e.name == column.encoding; });
@@ -88,11 +86,11 @@ StreamColumn column_of(std::string name, std::string encoding) {
   return column;
 }
 
-Result<std::vector<StreamColumn>> columns_of(const Json& json, const std::string& subject) {
+Result<std::vector<StreamColumn>> mds_columns(const Json& json, const std::string& subject) {
   const auto lists = {"column_names", "column_encodings", "column_sizes"};
   for (const char* key : lists) {
     if (!json.contains(key) || !json[key].is_array()) return corrupt("{}: {} is no list", subject, key);
-    if (json[key].size() > kMostColumns) return corrupt("{}: more than 4096 columns", subject);
+    if (json[key].size() > kMostStreamColumns) return corrupt("{}: more than 4096 columns", subject);
     if (json[key].size() != json["column_names"].size())
       return corrupt("{}: {} names of columns, {} in {}", subject, json["column_names"].size(),
                      json[key].size(), key);
@@ -105,7 +103,7 @@ Result<std::vector<StreamColumn>> columns_of(const Json& json, const std::string
     if (!name.is_string() || !encoding.is_string() || !is_utf8(name.get<std::string>()) ||
         name.get<std::string>().empty())
       return corrupt("{}: column {} has no name or no encoding", subject, i);
-    StreamColumn column = column_of(name.get<std::string>(), encoding.get<std::string>());
+    StreamColumn column = mds_column(name.get<std::string>(), encoding.get<std::string>());
     const bool is_known = column.kind != ColumnKind::refused;
     const std::uint64_t bytes = size.is_number_unsigned() ? size.get<std::uint64_t>() : 0;
     if ((!size.is_null() && !size.is_number_unsigned()) || (is_known && bytes != column.bytes)) {
@@ -182,7 +180,7 @@ Result<StreamShard> shard_of(const Json& json, const Path& folder, const std::st
 Result<std::vector<StreamColumn>> mds_columns(std::string_view config, const std::string& subject) {
   const Json json = parse_json<Json>(config);
   if (!json.is_object()) return corrupt("{}: what it says of its columns is no JSON object", subject);
-  return columns_of(json, subject);
+  return mds_columns(json, subject);
 }
 
 Result<StreamIndex> parse_mds_index(const Json& json, const Path& folder, const std::string& subject) {
@@ -197,7 +195,7 @@ Result<StreamIndex> parse_mds_index(const Json& json, const Path& folder, const 
     if (!index.shards.empty() && columns == before) {
       shard.columns = index.shards.back().columns;
     } else {
-      OK_OR_RETURN(read, columns_of(entry, subject));
+      OK_OR_RETURN(read, mds_columns(entry, subject));
       RETURN_IF_ERROR(check_columns(read, subject));
       shard.columns = std::make_shared<const std::vector<StreamColumn>>(std::move(read));
       before = columns;

@@ -9,10 +9,9 @@ namespace stoker::formats {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr int kDeepest = 32;
-constexpr std::size_t kWord = sizeof(std::uint32_t);
+constexpr int kDeepestJson = 32;
 
 enum Tag : unsigned {
   kJson,
@@ -37,8 +36,8 @@ class Nested {
   bool is_at_end() const { return left_.empty(); }
 
   // False for damage.
-  bool read(Json& into, int depth) {
-    if (left_.empty() || depth > kDeepest) return false;
+  bool read(OrderedJson& into, int depth) {
+    if (left_.empty() || depth > kDeepestJson) return false;
     return value(take<std::uint8_t>(), into, depth);
   }
 
@@ -50,32 +49,32 @@ class Nested {
     return number;
   }
   template <typename T>
-  bool number(Json& into) {
+  bool number(OrderedJson& into) {
     if (left_.size() < sizeof(T)) return false;
     into = take<T>();
     return true;
   }
   bool text(std::string& into) {
-    if (left_.size() < kWord) return false;
+    if (left_.size() < kStreamWord) return false;
     const auto bytes = take<std::uint32_t>();
     if (bytes > left_.size()) return false;
     into.assign(reinterpret_cast<const char*>(left_.data()), bytes);
     left_ = left_.subspan(bytes);
     return true;
   }
-  bool text(Json& into) {
+  bool text(OrderedJson& into) {
     std::string found;
     if (!text(found)) return false;
     into = std::move(found);
     return true;
   }
-  bool boolean(Json& into) {
+  bool boolean(OrderedJson& into) {
     if (left_.empty()) return false;
     into = take<std::uint8_t>() != 0;
     return true;
   }
 
-  bool value(unsigned tag, Json& into, int depth) {
+  bool value(unsigned tag, OrderedJson& into, int depth) {
     switch (tag) {
       case kText:
       case kRecord + 1:
@@ -98,18 +97,18 @@ class Nested {
     }
   }
 
-  bool several(unsigned tag, Json& into, int depth) {
+  bool several(unsigned tag, OrderedJson& into, int depth) {
     if (tag == kJson) {
       std::string found;
       if (!text(found)) return false;
-      into = parse_json<Json>(found);
+      into = parse_json<OrderedJson>(found);
       return !into.is_discarded();
     }
-    if (left_.size() < kWord) return false;
+    if (left_.size() < kStreamWord) return false;
     const auto count = take<std::uint32_t>();
     if (count > left_.size()) return false;  // each takes a byte at least
     if (tag == kRecords) return records(count, into);
-    into = tag == kObject ? Json::object() : Json::array();
+    into = tag == kObject ? OrderedJson::object() : OrderedJson::array();
     for (std::uint32_t i = 0; i < count; ++i) {
       std::string key;
       if (tag == kObject && (!text(key) || !read(into[key], depth + 1))) return false;
@@ -123,17 +122,17 @@ class Nested {
     return true;
   }
 
-  bool records(std::uint32_t count, Json& into) {
-    if (left_.size() < kWord) return false;
+  bool records(std::uint32_t count, OrderedJson& into) {
+    if (left_.size() < kStreamWord) return false;
     const auto keys = take<std::uint32_t>();
     if (keys == 0 || keys > left_.size()) return false;
     std::vector<std::string> names(keys);
     for (std::string& name : names) {
       if (!text(name)) return false;
     }
-    into = Json::array();
+    into = OrderedJson::array();
     for (std::uint32_t i = 0; i < count; ++i) {
-      Json& row = into.emplace_back(Json::object());
+      OrderedJson& row = into.emplace_back(OrderedJson::object());
       for (const std::string& name : names) {
         if (left_.empty()) return false;
         const unsigned tag = take<std::uint8_t>();
@@ -150,13 +149,13 @@ class Nested {
 
 Result<std::string> nested_to_json(std::span<const std::byte> bytes, const std::string& subject) {
   constexpr unsigned kFirstOfText = 0x20;
-  Json json;
+  OrderedJson json;
   Nested nested(bytes);
   // Older ones are JSON as it is.
   const bool is_text = !bytes.empty() && static_cast<unsigned>(bytes[0]) > kFirstOfText;
   if (is_text) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    json = parse_json<Json>(text);
+    json = parse_json<OrderedJson>(text);
   }
   if (is_text ? json.is_discarded() : !nested.read(json, 0) || !nested.is_at_end())
     return corrupt("{}: lists and objects that cannot be read", subject);

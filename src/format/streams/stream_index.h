@@ -17,6 +17,13 @@
 
 namespace stoker::formats {
 
+/// Bytes of the numbers that stand before values and samples, in both.
+inline constexpr std::uint64_t kStreamWord = sizeof(std::uint32_t);
+/// Of one sample; more is refused.
+inline constexpr std::size_t kMostStreamColumns = 4096;
+/// Of one array, as NumPy's own limit was when both were made.
+inline constexpr std::uint64_t kMostStreamDimensions = 32;
+
 /// How the bytes of a value are to be read.
 enum class ColumnKind {
   file,        ///< as they are: a file, an image, text

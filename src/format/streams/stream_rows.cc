@@ -7,24 +7,20 @@
 
 namespace stoker::formats {
 
-namespace {
-
-constexpr std::uint64_t kWord = sizeof(std::uint32_t);
-
-}  // namespace
+namespace {}  // namespace
 
 Result<StreamOffsets> read_stream_offsets(const ReadAt& read, std::uint64_t size,
                                           const std::string& subject) {
   std::uint32_t samples = 0;
-  if (size < 2 * kWord) return corrupt("{}: has {} bytes: no samples", subject, size);
+  if (size < 2 * kStreamWord) return corrupt("{}: has {} bytes: no samples", subject, size);
   RETURN_IF_ERROR(read(0, std::as_writable_bytes(std::span(&samples, 1))));
-  const std::uint64_t table = (std::uint64_t{samples} + 1) * kWord;
-  if (table > size - kWord)
+  const std::uint64_t table = (std::uint64_t{samples} + 1) * kStreamWord;
+  if (table > size - kStreamWord)
     return corrupt("{}: says that it has {} samples, in {} bytes", subject, samples, size);
   std::vector<std::uint32_t> words(std::size_t{samples} + 1);
-  RETURN_IF_ERROR(read(kWord, std::as_writable_bytes(std::span(words))));
+  RETURN_IF_ERROR(read(kStreamWord, std::as_writable_bytes(std::span(words))));
   StreamOffsets offsets(words.begin(), words.end());
-  if (offsets.front() < kWord + table || offsets.back() > size)
+  if (offsets.front() < kStreamWord + table || offsets.back() > size)
     return corrupt("{}: samples lie from byte {} to {} of {}", subject, offsets.front(), offsets.back(),
                    size);
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
@@ -36,7 +32,7 @@ Result<StreamOffsets> read_stream_offsets(const ReadAt& read, std::uint64_t size
 Result<std::string> read_mds_config(const ReadAt& read, const StreamOffsets& offsets,
                                     const std::string& subject) {
   constexpr std::uint64_t kLongest = 64u << 20;
-  const std::uint64_t begin = kWord * (offsets.size() + 1);
+  const std::uint64_t begin = kStreamWord * (offsets.size() + 1);
   const std::uint64_t bytes = offsets.front() - begin;
   if (bytes > kLongest) return corrupt("{}: {} bytes between offsets and samples", subject, bytes);
   std::string text(bytes, '\0');
@@ -56,7 +52,7 @@ Result<const std::vector<StreamValue>*> StreamRows::values(std::uint64_t sample)
   for (const StreamColumn& column : columns_) {
     if (column.bytes == 0) sizes_.push_back(0);
   }
-  const std::uint64_t head = sizes_.size() * kWord;
+  const std::uint64_t head = sizes_.size() * kStreamWord;
   if (head > bytes) return corrupt("{}: sample {} has {} bytes", subject_, sample, bytes);
   if (head > 0) RETURN_IF_ERROR(read_(begin, std::as_writable_bytes(std::span(sizes_))));
   std::uint64_t at = head;

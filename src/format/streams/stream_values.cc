@@ -15,9 +15,6 @@ namespace stoker::formats {
 
 namespace {
 
-constexpr std::size_t kWord = sizeof(std::uint32_t);
-constexpr std::uint64_t kMostDimensions = 32;
-
 std::uint64_t unsigned_at(std::span<const std::byte> bytes, std::size_t at, std::size_t width) {
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data() + at, width);
@@ -101,21 +98,21 @@ Status read_litdata_array(const StreamColumn& column, std::span<const std::byte>
                           const std::string& subject, ArrayValue& array) {
   const bool is_tensor = column.kind == ColumnKind::tensor;
   const auto word = [&](std::size_t i) {
-    const auto number = load<std::uint32_t>(value, i * kWord);
+    const auto number = load<std::uint32_t>(value, i * kStreamWord);
     return is_tensor ? __builtin_bswap32(number) : number;
   };
   constexpr std::size_t kHead = 2;
-  if (value.size() < kHead * kWord) return corrupt("{}: an array ends inside its shape", subject);
+  if (value.size() < kHead * kStreamWord) return corrupt("{}: an array ends inside its shape", subject);
   const std::optional<DType> type = is_tensor ? litdata_tensor_type(word(0)) : litdata_numpy_type(word(0));
   if (!type)
     return invalid("{}: an array of type {}: no .npy file has it (complex, bfloat16, objects)", subject,
                    word(0));
   const std::uint64_t dimensions = word(1);
-  if (dimensions > kMostDimensions || (kHead + dimensions) * kWord > value.size())
+  if (dimensions > kMostStreamDimensions || (kHead + dimensions) * kStreamWord > value.size())
     return corrupt("{}: an array of {} dimensions in {} bytes", subject, dimensions, value.size());
   array.type = *type;
   for (std::size_t i = 0; i < dimensions; ++i) array.shape.push_back(word(kHead + i));
-  array.data_at = (kHead + dimensions) * kWord;
+  array.data_at = (kHead + dimensions) * kStreamWord;
   return {};
 }
 
@@ -162,18 +159,18 @@ Result<ArrayValue> read_array_value(const StreamColumn& column, std::span<const 
   } else {
     RETURN_IF_ERROR(read_litdata_array(column, value, subject, array));
   }
-  if (array.shape.size() > kMostDimensions)
+  if (array.shape.size() > kMostStreamDimensions)
     return invalid("{}: an array of {} dimensions (at most 32)", subject, array.shape.size());
   RETURN_IF_ERROR(check_length(array, value.size(), subject));
   return array;
 }
 
 Result<PixelValue> read_pixel_value(std::span<const std::byte> value, const std::string& subject) {
-  constexpr std::size_t kHead = 3 * kWord;
+  constexpr std::size_t kHead = 3 * kStreamWord;
   constexpr std::uint32_t kLongest = 16;
   if (value.size() < kHead) return corrupt("{}: pixels end inside their size", subject);
-  PixelValue image{.width = load<std::uint32_t>(value, 0), .height = load<std::uint32_t>(value, kWord)};
-  const auto letters = load<std::uint32_t>(value, 2 * kWord);
+  PixelValue image{.width = load<std::uint32_t>(value, 0), .height = load<std::uint32_t>(value, kStreamWord)};
+  const auto letters = load<std::uint32_t>(value, 2 * kStreamWord);
   if (letters > kLongest || letters > value.size() - kHead)
     return corrupt("{}: pixels whose mode has a name of {} bytes", subject, letters);
   image.mode.assign(reinterpret_cast<const char*>(value.data()) + kHead, letters);
@@ -197,16 +194,16 @@ Result<PixelValue> read_pixel_value(std::span<const std::byte> value, const std:
 Result<std::vector<StreamValue>> read_file_list(const StreamColumn& column, const StreamValue& value,
                                                 const ReadAt& read, const std::string& subject) {
   constexpr std::uint32_t kMost = 4096;  // each place in a list is a name of its own
-  const std::uint64_t begin = column.kind == ColumnKind::long_files ? kWord : 0;
-  if (value.bytes < begin + kWord) return corrupt("{}: a list ends inside its length", subject);
+  const std::uint64_t begin = column.kind == ColumnKind::long_files ? kStreamWord : 0;
+  if (value.bytes < begin + kStreamWord) return corrupt("{}: a list ends inside its length", subject);
   std::uint32_t count = 0;
   RETURN_IF_ERROR(read(value.offset + begin, std::as_writable_bytes(std::span(&count, 1))));
-  std::uint64_t at = begin + kWord * (std::uint64_t{count} + 1);
+  std::uint64_t at = begin + kStreamWord * (std::uint64_t{count} + 1);
   if (at > value.bytes) return corrupt("{}: a list of {} files in {} bytes", subject, count, value.bytes);
   if (count > kMost) return invalid("{}: a list of {} files (at most 4096)", subject, count);
   std::vector<std::uint32_t> sizes(count);
   if (count > 0)
-    RETURN_IF_ERROR(read(value.offset + begin + kWord, std::as_writable_bytes(std::span(sizes))));
+    RETURN_IF_ERROR(read(value.offset + begin + kStreamWord, std::as_writable_bytes(std::span(sizes))));
   std::vector<StreamValue> files;
   for (const std::uint32_t size : sizes) {
     if (size > value.bytes - at) return corrupt("{}: a list's files are longer than the list", subject);

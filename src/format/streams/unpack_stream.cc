@@ -18,10 +18,9 @@ namespace stoker::formats {
 
 namespace {
 
-constexpr std::string_view kMagic("LDFZ01\0\0", 8);
+constexpr std::string_view kBatchesMagic("LDFZ01\0\0", 8);
 constexpr std::size_t kHead = 24;
 constexpr std::size_t kEntry = 24;
-constexpr std::size_t kWord = sizeof(std::uint32_t);
 
 struct FreeContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
@@ -95,13 +94,13 @@ Result<Batches> read_batches(const StreamFile& from) {
   std::vector<std::byte> head(kHead);
   if (size < kHead) return corrupt("{}: has {} bytes: no samples", subject, size);
   RETURN_IF_ERROR(read(0, head));
-  const std::string_view magic(reinterpret_cast<const char*>(head.data()), kMagic.size());
-  if (magic != kMagic) return corrupt("{}: does not begin as a chunk of packed batches does", subject);
+  const std::string_view magic(reinterpret_cast<const char*>(head.data()), kBatchesMagic.size());
+  if (magic != kBatchesMagic) return corrupt("{}: does not begin as a chunk of packed batches does", subject);
   if (const auto version = load<std::uint16_t>(head, 8); version != 1)
     return invalid("{}: is of version {} of packed batches; 1 is read", subject, version);
   const std::uint64_t samples = load<std::uint32_t>(head, 12);
   const std::uint64_t batches = load<std::uint32_t>(head, 20);
-  const std::uint64_t offsets = (samples + 1) * kWord;
+  const std::uint64_t offsets = (samples + 1) * kStreamWord;
   if (samples == 0 || offsets + batches * kEntry > size - kHead)
     return corrupt("{}: says that it has {} samples in {} batches, in {} bytes", subject, samples, batches,
                    size);

@@ -24,8 +24,8 @@ namespace {
 using Kind = ArrowField::Kind;
 using Json = nlohmann::json;
 
-constexpr std::string_view kMagic("LDARW01\0", 8);
-constexpr std::size_t kTail = sizeof(std::uint32_t) + kMagic.size();
+constexpr std::string_view kTableMagic("LDARW01\0", 8);
+constexpr std::size_t kTail = sizeof(std::uint32_t) + kTableMagic.size();
 constexpr std::uint64_t kMostTable = std::uint64_t{2} << 30;
 constexpr std::uint64_t kMostInValue = 16u << 20;  // numbers and texts of a list
 constexpr std::size_t kHeld = 4u << 20;
@@ -40,8 +40,8 @@ Result<std::optional<Place>> table_in(const StreamFile& from) {
   if (from.size < kTail) return std::optional<Place>();
   std::vector<std::byte> tail(kTail);
   RETURN_IF_ERROR(from.read(from.size - kTail, tail));
-  const std::string_view magic(reinterpret_cast<const char*>(tail.data()) + 4, kMagic.size());
-  if (magic != kMagic) return std::optional<Place>();
+  const std::string_view magic(reinterpret_cast<const char*>(tail.data()) + 4, kTableMagic.size());
+  if (magic != kTableMagic) return std::optional<Place>();
   const std::uint64_t bytes = load<std::uint32_t>(tail, 0);
   if (bytes > from.size - kTail)
     return corrupt("{}: its Arrow table of {} bytes is torn", from.subject, bytes);

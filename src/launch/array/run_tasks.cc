@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kLateRecords = 60s;
+constexpr Duration kPredecessorsWithin = 60s;
 constexpr Duration kPatience = 10s;
 
 std::int64_t number_in(const std::string& variable) {
@@ -278,7 +278,7 @@ Result<int> run_tasks(const Request& request, slurm::Scheduler& scheduler,
   const std::vector<std::uint32_t> numbers = array.tasks_of(static_cast<std::uint32_t>(index));
   if (numbers.empty())
     return invalid("job {} of an array of {}: there is none (SLURM_ARRAY_TASK_ID)", index, array.jobs());
-  const Status after = check_predecessors(request.job.after, Deadline::after(kLateRecords));
+  const Status after = check_predecessors(request.job.after, Deadline::after(kPredecessorsWithin));
   if (!after.ok()) return after;
   return Tasks(request, array, scheduler, note).run(numbers);
 }

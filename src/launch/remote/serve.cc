@@ -25,9 +25,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kSilence = 60s;
-constexpr Duration kGrace = 10s;
+constexpr Duration kEndingGrace = 10s;
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
-constexpr std::size_t kPiece = std::size_t{256} << 10;
+constexpr std::size_t kRequestPiece = std::size_t{256} << 10;
 
 // Removed with all in it, whatever comes.
 class Waiting {
@@ -97,8 +97,8 @@ Status Incoming::more(Deadline deadline) {
   if (::poll(&waiting, 1, deadline.poll_ms()) <= 0)
     return timeout("remote: nothing comes from the other end");
   const std::size_t before = buffer_.size();
-  buffer_.resize(before + kPiece);
-  const ssize_t count = ::read(fd_, buffer_.data() + before, kPiece);
+  buffer_.resize(before + kRequestPiece);
+  const ssize_t count = ::read(fd_, buffer_.data() + before, kRequestPiece);
   buffer_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   if (count > 0 || (count < 0 && errno == EINTR)) return {};
   return unavailable("remote: the other end has closed the connection");
@@ -167,7 +167,7 @@ Result<int> run_words(const RemoteRequest& request, const Path& stoker, int in_f
       if (::read(in_fd, ignored, sizeof ignored) > 0) continue;
       // Nobody listens any more.
       ::kill(-child.pid(), SIGINT);
-      kill_at = Deadline::after(kGrace);
+      kill_at = Deadline::after(kEndingGrace);
     }
     if (kill_at && kill_at->passed()) ::kill(-child.pid(), SIGKILL);
   }

@@ -29,8 +29,7 @@ constexpr std::int64_t kLastBytes = 32 << 20;
 constexpr double kLongEnough = 0.02;  // seconds: then a transfer tells the speed of a link
 constexpr int kRoundTrips = 8;
 
-MonoTime now() { return RealClock().mono(); }
-double since(MonoTime start) { return Seconds(now() - start).count(); }
+double since(MonoTime start) { return Seconds(mono_now() - start).count(); }
 
 Message call_of(const Caller& caller, Rank to, std::string_view purpose) {
   Message message{"call", {}};
@@ -77,7 +76,7 @@ class PeerServer::Impl {
       }
       if (deadline.passed()) return timeout("rank {}: did not call", from.value);
       if (!keep_going()) return stopped();
-      came_.wait(mutex_, Deadline::at(std::min(deadline.time(), now() + Duration(100ms))));
+      came_.wait(mutex_, Deadline::at(std::min(deadline.time(), mono_now() + Duration(100ms))));
     }
   }
 
@@ -232,7 +231,7 @@ std::string reason(const Status& status, const std::string& address) {
 }
 
 void begin(Attempt& attempt, const WayLimits& limits) {
-  attempt.start = now();
+  attempt.start = mono_now();
   attempt.limit = Deadline::after(limits.connect);
   auto dial = Dial::start(attempt.way->address);
   if (dial.ok()) attempt.dial = std::move(*dial);
@@ -261,7 +260,7 @@ void hear(Attempt& attempt) {
     }
     attempt.is_welcome = true;
     if (attempt.pongs == kRoundTrips) return attempt.end("");
-    attempt.asked = now();
+    attempt.asked = mono_now();
     (void)attempt.channel->send({"ping", {}});
   }
   if (attempt.channel->is_closed()) attempt.end("connects, and is closed by the other end");
@@ -354,7 +353,7 @@ Result<Flow> measure_flow(Rank to, const std::string& address, const Caller& cal
     Message take{"take", {}};
     Status status = channel->send(take.with("bytes", bytes));
     if (status.ok()) status = await(*channel, deadline, caller.keep_going).status();
-    const MonoTime start = now();
+    const MonoTime start = mono_now();
     if (status.ok()) status = transfer(*channel, bytes, caller, deadline);
     if (!status.ok()) return failed(status);
     const Flow last{.to = to, .bytes = static_cast<std::uint64_t>(bytes), .seconds = since(start)};

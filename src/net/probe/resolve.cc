@@ -20,21 +20,19 @@ namespace {
 constexpr std::size_t kAtOnce = 32;
 constexpr std::size_t kMostAnswer = 64 * 1024;
 
-MonoTime now() { return RealClock().mono(); }
-
 void say(int fd, const std::string& line) {
   (void)!::write(fd, line.data(), line.size());  // at most a page: a pipe takes it whole
 }
 
 // The child's whole life: "address A" lines, "found SECONDS" or "error TEXT", then "reverse SECONDS".
 void look_up(const std::string& name, int fd) {
-  const MonoTime start = now();
+  const MonoTime start = mono_now();
   addrinfo wish{};
   wish.ai_family = AF_UNSPEC;
   wish.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   const int error = ::getaddrinfo(name.c_str(), nullptr, &wish, &list);
-  const double seconds = Seconds(now() - start).count();
+  const double seconds = Seconds(mono_now() - start).count();
   if (error != 0) return say(fd, format("error {}\n", ::gai_strerror(error)));
   std::string lines;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
@@ -45,9 +43,9 @@ void look_up(const std::string& name, int fd) {
   }
   say(fd, lines + format("found {:.6f}\n", seconds));
   std::array<char, NI_MAXHOST> back{};
-  const MonoTime turn = now();
+  const MonoTime turn = mono_now();
   (void)::getnameinfo(list->ai_addr, list->ai_addrlen, back.data(), back.size(), nullptr, 0, NI_NAMEREQD);
-  say(fd, format("reverse {:.6f}\n", Seconds(now() - turn).count()));
+  say(fd, format("reverse {:.6f}\n", Seconds(mono_now() - turn).count()));
 }
 
 struct LookUp {
@@ -59,7 +57,7 @@ struct LookUp {
 
 LookUp start(const std::string& name) {
   LookUp one;
-  one.start = now();
+  one.start = mono_now();
   auto pipe = Pipe::create();
   if (!pipe.ok()) return one;
   one.child = ::fork();
@@ -88,7 +86,7 @@ Resolved finish(const std::string& name, LookUp& one) {
     while (::waitpid(one.child, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  const double waited = Seconds(now() - one.start).count();
+  const double waited = Seconds(mono_now() - one.start).count();
   Resolved found{.name = name};
   bool is_done = false;
   bool is_reversed = false;

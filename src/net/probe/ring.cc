@@ -9,7 +9,7 @@
 namespace stoker::net {
 namespace {
 
-constexpr int kTickMs = 100;
+constexpr int kRingTickMs = 100;
 constexpr std::size_t kPiece = 64 * 1024;  // floats of a broadcast that go on before the rest has come
 
 double whole(std::size_t index) { return static_cast<double>(index % 7); }
@@ -69,7 +69,7 @@ Status Ring::exchange(std::span<const float> out, std::span<float> in, const Wai
   while (!to_send.empty() || !to_come.empty()) {
     pollfd waiting[] = {{to_send.empty() ? -1 : next_.get(), POLLOUT, 0},
                         {to_come.empty() ? -1 : previous_.get(), POLLIN, 0}};
-    ::poll(waiting, 2, wait.deadline.poll_ms(kTickMs));
+    ::poll(waiting, 2, wait.deadline.poll_ms(kRingTickMs));
     if (waiting[0].revents != 0) {
       const ssize_t n = ::send(next_.get(), to_send.data(), to_send.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n > 0) to_send = to_send.subspan(static_cast<std::size_t>(n));

@@ -14,17 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr Arithmetic kFloatSum{Element::f32, Reduction::sum};
-
-void expect_ok(const std::vector<Status>& statuses) {
-  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
-}
-
-template <typename T>
-std::span<std::byte> bytes_of(std::vector<T>& values) {
-  return std::as_writable_bytes(std::span(values));
-}
-
 // rank r's element i: small whole numbers, so every order of summation is exact.
 std::vector<float> values_of(int rank, std::size_t count) {
   std::vector<float> values(count);

@@ -2,16 +2,30 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "net/shm/exchange.h"
 
 namespace stoker::net::shm {
 
 inline constexpr Duration kMeetWithin = std::chrono::seconds(60);
+
+inline constexpr Arithmetic kFloatSum{Element::f32, Reduction::sum};
+
+template <typename T>
+std::span<std::byte> bytes_of(std::vector<T>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+inline void expect_ok(const std::vector<Status>& statuses) {
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
+}
 
 /// An Exchange for this rank; rank 0 brings its Host.
 inline Result<std::unique_ptr<Exchange>> take_seat(Host* host, const std::string& address, Seat seat,

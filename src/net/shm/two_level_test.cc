@@ -20,8 +20,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr Arithmetic kFloatSum{Element::f32, Reduction::sum};
-
 // A network between threads: each host brings its bytes, and all get those of all, in the order of hosts.
 class Table {
  public:
@@ -135,15 +133,6 @@ std::vector<Status> on_hosts(const std::vector<std::string>& places,
   }
   for (std::thread& thread : threads) thread.join();
   return statuses;
-}
-
-void expect_ok(const std::vector<Status>& statuses) {
-  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
-}
-
-template <typename T>
-std::span<std::byte> bytes_of(std::vector<T>& values) {
-  return std::as_writable_bytes(std::span(values));
 }
 
 template <typename T>

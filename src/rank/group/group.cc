@@ -26,8 +26,6 @@ constexpr Duration kHelperLimit = 20s;
 constexpr int kEndingTickMs = 10;
 constexpr int kIdleTickMs = 500;
 
-MonoTime now() { return RealClock().mono(); }
-
 }  // namespace
 
 RankGroup::RankGroup(const GroupOptions& options, Servers servers, SignalFd signals,
@@ -48,7 +46,7 @@ RankGroup::RankGroup(const GroupOptions& options, Servers servers, SignalFd sign
 }
 
 Result<Ending> RankGroup::run() {
-  start_time_ = now();
+  start_time_ = mono_now();
   RETURN_IF_ERROR(start_all());
   start_helper();
   while (!is_over()) {
@@ -57,8 +55,8 @@ Result<Ending> RankGroup::run() {
     hear_world();
     hear_nodes();
     for (Starter& starter : starters_) pump(starter);
-    out_.flush(now());
-    err_.flush(now());
+    out_.flush(mono_now());
+    err_.flush(mono_now());
     look_after_processes();
     keep_deadlines();
   }
@@ -96,7 +94,7 @@ void RankGroup::hear_signals() {
     if (!stopping_.empty()) {
       server_.broadcast(net::Message{"kill", {}});
       if (nodes_) nodes_->broadcast(net::Message{"kill", {}});
-      kill_at_ = std::min(kill_at_.value_or(MonoTime::max()), now() + Duration(500ms));
+      kill_at_ = std::min(kill_at_.value_or(MonoTime::max()), mono_now() + Duration(500ms));
       continue;
     }
     interrupted_by_ = *signal;
@@ -114,7 +112,7 @@ void RankGroup::pass_on(int signal) {
 // Slurm signals all processes of a job at once: that a rank died of it a moment before we heard of it is no
 // failure.
 bool RankGroup::came_to_a_rank_first(int signal) const {
-  if (stopping_.empty() || now() - stopping_since_ > kMargin) return false;
+  if (stopping_.empty() || mono_now() - stopping_since_ > kMargin) return false;
   return std::any_of(stories_.begin(), stories_.end(), [&](const RankStory& story) {
     return story.ended && !story.ended->stopped_by_us && story.ended->exit.shell_code() == 128 + signal;
   });
@@ -124,13 +122,13 @@ void RankGroup::read_once(Fd& pipe, LineMarker* marker, LineKeeper& keeper, Sink
   char buffer[65536];
   const ssize_t n = ::read(pipe.get(), buffer, sizeof buffer);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-    sink.push(keeper.overdue(now()));
+    sink.push(keeper.overdue(mono_now()));
   } else if (n <= 0) {
     sink.push(marker != nullptr ? marker->finish() : keeper.finish());
     pipe.reset();
   } else {
     const std::string_view bytes(buffer, static_cast<std::size_t>(n));
-    sink.push(marker != nullptr ? marker->feed(bytes) : keeper.feed(bytes, now()));
+    sink.push(marker != nullptr ? marker->feed(bytes) : keeper.feed(bytes, mono_now()));
   }
 }
 
@@ -164,7 +162,7 @@ void RankGroup::look_after_processes() {
   (void)reap_orphans(kept);
   const bool all_read =
       std::none_of(starters_.begin(), starters_.end(), [](const Starter& s) { return s.out || s.err; });
-  if (all_gone && !over_since_ && all_read) over_since_ = now();
+  if (all_gone && !over_since_ && all_read) over_since_ = mono_now();
   // A process that outlived its rank may hold a pipe open: it goes first.
   if (all_gone && !all_read) kill_all();
 }
@@ -195,7 +193,7 @@ void RankGroup::starter_ended(Starter& starter, Exit exit) {
 void RankGroup::stop_all(int signal, std::string why) {
   if (!stopping_.empty()) return;
   stopping_ = std::move(why);
-  stopping_since_ = now();
+  stopping_since_ = mono_now();
   (void)write_event(events_, record::Stopping{.reason = stopping_});
   net::Message message{"stop", {}};
   server_.broadcast(message.with("signal", std::int64_t{signal}));
@@ -204,7 +202,7 @@ void RankGroup::stop_all(int signal, std::string why) {
     const bool hears_us = starter.rank && story(Rank(*starter.rank)).joined;
     if (!hears_us && !welcomed_) (void)starter.child.signal(SIGTERM);
   }
-  kill_at_ = now() + options_.timeouts.grace + kMargin;
+  kill_at_ = mono_now() + options_.timeouts.grace + kMargin;
 }
 
 // Whatever is left below us, whoever its parent was.
@@ -239,7 +237,7 @@ bool RankGroup::is_anything_left() const {
 }
 
 bool RankGroup::is_over() const {
-  return over_since_ && (helper_ <= 0 || now() - *over_since_ > kHelperLimit);
+  return over_since_ && (helper_ <= 0 || mono_now() - *over_since_ > kHelperLimit);
 }
 
 Ending RankGroup::conclude() const {

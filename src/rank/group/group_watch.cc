@@ -23,7 +23,6 @@ constexpr Duration kAskAfter = 3s;
 constexpr Duration kNoticeWaits = 5s;
 constexpr Duration kSamplingDelay = 400ms;
 
-MonoTime now() { return RealClock().mono(); }
 double wall_seconds() { return unix_seconds(RealClock().wall()); }
 Duration to_duration(double seconds) { return std::chrono::duration_cast<Duration>(Seconds(seconds)); }
 
@@ -56,7 +55,7 @@ void RankGroup::joined(const WorldEvent& event) {
   RankStory& member = story(event.rank);
   member.joined = true;
   member.host = net::place_name(event.hello);
-  follow(event.rank).heard = now();
+  follow(event.rank).heard = mono_now();
   if (!server_.roster().is_complete() || welcomed_ || !stopping_.empty()) return;
   welcomed_ = true;
   server_.broadcast(welcome_to(server_.roster()));
@@ -86,7 +85,7 @@ net::Message RankGroup::welcome_to(const net::Roster& roster) const {
 
 void RankGroup::heard(RankStory& member, const net::Message& message) {
   Follow& watched = follow(member.rank);
-  watched.heard = now();
+  watched.heard = mono_now();
   if (message.kind == "started") {
     if (step_.empty()) step_ = message.text("step");
     rank_started(member, message.integer("pid").value_or(0));
@@ -106,7 +105,7 @@ void RankGroup::rank_started(RankStory& member, std::int64_t pid) {
 // Runs that are over at once are not worth a row.
 void RankGroup::start_sampling() {
   const bool are_all_here = options_.plan.start == Start::here && processes_.size() == stories_.size();
-  if (sampler_ || !are_all_here || now() - start_time_ < kSamplingDelay) return;
+  if (sampler_ || !are_all_here || mono_now() - start_time_ < kSamplingDelay) return;
   wants_sampling_ = false;
   auto sampler =
       observe::SamplerThread::start(options_.attempt.system(0), processes_, {.every = options_.sample_every});
@@ -134,7 +133,7 @@ void RankGroup::rank_ended(RankStory& member, Ended ended) {
   const int code = member.ended->exit.shell_code();
   if (!stopping_.empty()) return;
   if (code == kStoppedAfterCheckpoint) {
-    if (!checkpoint_stop_) checkpoint_stop_ = now() + options_.timeouts.grace;
+    if (!checkpoint_stop_) checkpoint_stop_ = mono_now() + options_.timeouts.grace;
   } else if (member.ended->stopped_by_us) {
     // Not by us after all: Slurm signals every process of a step (scancel, preemption), and a person may.
     accuse(member, format("was ended from outside: {}", reason(*member.ended)),
@@ -145,7 +144,7 @@ void RankGroup::rank_ended(RankStory& member, Ended ended) {
 }
 
 void RankGroup::keep_deadlines() {
-  const MonoTime time = now();
+  const MonoTime time = mono_now();
   // After we were stopped ourselves (Ctrl-Z) the ranks' words of that time are only now being read.
   const bool was_away = last_turn_ != MonoTime() && time - last_turn_ > 3s;
   last_turn_ = time;
@@ -238,7 +237,7 @@ void RankGroup::keep_watch(RankStory& member, Follow& watched) {
 // still, perhaps before a shared disk that does, while its training goes on: that is worth a word, not the
 // run.
 bool RankGroup::keep_in_touch(RankStory& member, Follow& watched) {
-  const Duration unheard = now() - watched.heard.value_or(now());
+  const Duration unheard = mono_now() - watched.heard.value_or(mono_now());
   if (unheard < kAskAfter) {
     watched.asked = watched.told_unheard = false;
     return true;

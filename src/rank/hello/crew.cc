@@ -13,7 +13,7 @@ namespace stoker::rank::hello {
 namespace {
 
 constexpr std::size_t kMostLines = 200;
-constexpr std::size_t kLongestLine = 1000;
+constexpr std::size_t kLongestError = 1000;
 
 }  // namespace
 
@@ -92,12 +92,12 @@ void Crew::read(Worker& worker, std::vector<Line>* lines) {
       worker.line.append(buffer.data(), static_cast<std::size_t>(n));
     }
     for (std::size_t end = 0; (end = worker.line.find('\n')) != std::string::npos;) {
-      const std::string text = worker.line.substr(0, std::min(end, kLongestLine));
+      const std::string text = worker.line.substr(0, std::min(end, kLongestError));
       worker.line.erase(0, end + 1);
       lines->push_back(worker.rank ? Line{worker.rank, printable(text)} : labelled(text));
     }
     // A line without an end does not grow for ever.
-    if (worker.line.size() > 2 * kLongestLine) worker.line.resize(kLongestLine);
+    if (worker.line.size() > 2 * kLongestError) worker.line.resize(kLongestError);
   }
 }
 

@@ -31,8 +31,6 @@ constexpr int kTickMs = 50;
 constexpr std::size_t kLongestLine = 500;
 constexpr std::int64_t kMostValues = 256 << 20;  // bytes of one collective
 
-MonoTime now() { return RealClock().mono(); }
-
 class Member {
  public:
   Member(Invitation invitation, net::Channel session)
@@ -90,8 +88,8 @@ Deadline limit_of(const Message& question, std::string_view name = "limit_s") {
 
 // A sign of life now and then while something takes its time, and an ear for the session's end.
 bool Member::keep_going() {
-  if (now() - last_beat_ >= kBeatEvery) {
-    last_beat_ = now();
+  if (mono_now() - last_beat_ >= kBeatEvery) {
+    last_beat_ = mono_now();
     if (!session_.has_unsent()) say({"beat", {}});
   }
   if (session_.has_unsent()) (void)session_.flush();
@@ -230,9 +228,9 @@ Status Member::collective(const Message& question, Message* done) {
   std::vector<double> times;
   std::ranges::fill(values, 0.0F);
   for (std::int64_t i = 0; i < repeats; ++i) {
-    const MonoTime start = now();
+    const MonoTime start = mono_now();
     RETURN_IF_ERROR(ring_->run(operation, values, deadline, caller_.keep_going));
-    times.push_back(Seconds(now() - start).count());
+    times.push_back(Seconds(mono_now() - start).count());
   }
   std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
   done->with("seconds", times[times.size() / 2]);

@@ -31,10 +31,6 @@ constexpr std::uint64_t kSizes[] = {1 << 10, 64 << 10, 1 << 20, 16 << 20};
 
 double seconds(Duration duration) { return Seconds(duration).count(); }
 
-std::string plural(std::size_t count, std::string_view what) {
-  return format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 std::string host_part(std::string_view address) {
   std::string_view host = address.substr(0, address.rfind(':'));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
@@ -89,7 +85,7 @@ Status Ladder::names() {
     return {};
   }));
   pass("names", is_fine,
-       is_fine ? format("{} on {}, at most {}", plural(hosts.size(), "name"), plural(all.size(), "rank"),
+       is_fine ? format("{} on {}, at most {}", counted(hosts.size(), "name"), counted(all.size(), "rank"),
                         rounded_duration(std::chrono::duration_cast<Duration>(Seconds(slowest))))
                : "not all names resolve everywhere");
   return {};
@@ -107,7 +103,7 @@ Status Ladder::facts() {
     return take_in(message, &report_.ranks[rank]);
   }));
   for (const auto& [rank, error] : errors_) give_up(rank, "ranks", error);
-  pass("ranks", errors_.empty(), plural(results_.size(), "rank") + " told their place");
+  pass("ranks", errors_.empty(), counted(results_.size(), "rank") + " told their place");
   return {};
 }
 
@@ -228,7 +224,7 @@ Status Ladder::speed() {
   const bool is_fine = std::ranges::all_of(
       report_.flows, [](const MeasuredFlow& measured) { return measured.flow.error.empty(); });
   const net::Link slowest = slowest_link(report_);
-  std::string text = format("{} measured, the slowest {}/s", plural(report_.flows.size(), "way"),
+  std::string text = format("{} measured, the slowest {}/s", counted(report_.flows.size(), "way"),
                             rounded({static_cast<std::uint64_t>(slowest.bytes_per_s)}));
   if (left_out > 0) text += format("; {} left out after {}", left_out, rounded_duration(kSpeedBudget));
   pass("speed", is_fine && slow_pairs(report_).empty(), std::move(text));
@@ -310,7 +306,7 @@ Status Ladder::together() {
   const bool is_fine = report_.ring_problem.empty();
   pass("all-reduce", is_fine,
        is_fine ? format("exact on {}, over TCP by stoker itself",
-                        plural(static_cast<std::size_t>(size.value), "rank"))
+                        counted(static_cast<std::size_t>(size.value), "rank"))
                : report_.ring_problem);
   return {};
 }

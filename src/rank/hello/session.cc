@@ -14,19 +14,13 @@ using net::WorldEvent;
 
 namespace {
 
-constexpr int kTickMs = 50;
+constexpr int kSessionTickMs = 50;
 constexpr int kRungs = 7;
 // Who keeps the others waiting is told after so long.
 constexpr Duration kNotice = 5s;
 // What a kernel has not acknowledged for so long does not reach it.
 constexpr Duration kUnreachable = 8s;
 constexpr Duration kGrace = 5s;
-
-MonoTime now() { return RealClock().mono(); }
-
-std::string plural(std::size_t count, std::string_view what) {
-  return format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 }  // namespace
 
@@ -35,7 +29,7 @@ Ladder::Ladder(const SessionOptions& options, const Audience& audience, net::Wor
       audience_(audience),
       server_(std::move(server)),
       crew_(std::move(crew)),
-      begin_(now()),
+      begin_(mono_now()),
       rung_begin_(begin_) {
   report_.hosts = options.allocates ? std::vector<std::string>() : options.plan.hosts;
   report_.ranks_per_node = options.plan.ranks_per_node();
@@ -46,7 +40,7 @@ Ladder::Ladder(const SessionOptions& options, const Audience& audience, net::Wor
 Result<Report> Ladder::climb() {
   RETURN_IF_ERROR(start());
   if (present().empty()) {
-    report_.seconds = Seconds(now() - begin_).count();
+    report_.seconds = Seconds(mono_now() - begin_).count();
     return std::move(report_);
   }
   RETURN_IF_ERROR(names());
@@ -56,7 +50,7 @@ Result<Report> Ladder::climb() {
   RETURN_IF_ERROR(speed());
   RETURN_IF_ERROR(together());
   RETURN_IF_ERROR(torch());
-  report_.seconds = Seconds(now() - begin_).count();
+  report_.seconds = Seconds(mono_now() - begin_).count();
   return std::move(report_);
 }
 
@@ -89,7 +83,7 @@ std::vector<Rank> Ladder::present() const {
 }
 
 void Ladder::pass(const std::string& name, bool is_fine, std::string text) {
-  const MonoTime time = now();
+  const MonoTime time = mono_now();
   report_.rungs.push_back({name, is_fine ? RungState::passed : RungState::failed, std::move(text),
                            Seconds(time - rung_begin_).count()});
   rung_begin_ = time;
@@ -98,7 +92,7 @@ void Ladder::pass(const std::string& name, bool is_fine, std::string text) {
 
 void Ladder::skip(const std::string& name, std::string why) {
   report_.rungs.push_back({name, RungState::skipped, std::move(why), 0});
-  rung_begin_ = now();
+  rung_begin_ = mono_now();
 }
 
 void Ladder::give_up(Rank rank, const std::string& rung, std::string why) {
@@ -124,10 +118,10 @@ void Ladder::hear_crew() {
 // One look at everything: answers are handed out, what else happened is noted down.
 void Ladder::turn(std::vector<Message>* answers, std::vector<Rank>* from) {
   pollfd waiting{server_.fd(), POLLIN, 0};
-  ::poll(&waiting, 1, kTickMs);
+  ::poll(&waiting, 1, kSessionTickMs);
   hear_crew();
   for (WorldEvent& event : server_.take()) {
-    heard_[event.rank] = now();
+    heard_[event.rank] = mono_now();
     switch (event.kind) {
       case WorldEvent::Kind::joined: {
         joined_.insert(event.rank);
@@ -178,7 +172,7 @@ void Ladder::tell_cause_from_effect() {
 
 // A word early on who is missing; the reason, if it can be told by now.
 void Ladder::look_for_missing(MonoTime first) {
-  if (told_missing_ || now() - first < kNotice) return;
+  if (told_missing_ || mono_now() - first < kNotice) return;
   told_missing_ = true;
   std::vector<std::string> names;
   for (const Rank rank : server_.roster().missing()) names.push_back(who(rank));
@@ -192,16 +186,16 @@ Status Ladder::start() {
     turn(nullptr, nullptr);
     RETURN_IF_ERROR(check_stop());
     if (!joined_.empty()) granted_ = true;
-    if (!first && (!options_.allocates || granted_)) first = now();
+    if (!first && (!options_.allocates || granted_)) first = mono_now();
     if (crew_.is_over()) {
       lose_starters();
       break;
     }
-    if (!first && now() - begin_ > options_.queue_limit) {
+    if (!first && mono_now() - begin_ > options_.queue_limit) {
       return timeout("hello: the nodes were not granted within {} (--queue)",
                      rounded_duration(options_.queue_limit));
     }
-    if (first && now() - *first > options_.limit) {
+    if (first && mono_now() - *first > options_.limit) {
       for (const Rank rank : server_.roster().missing())
         give_up(rank, "start", format("did not come within {} (--limit)", rounded_duration(options_.limit)));
       break;
@@ -221,15 +215,15 @@ Status Ladder::start() {
   tell_cause_from_effect();
   const auto all = static_cast<std::size_t>(options_.plan.world_size().value);
   pass("start", joined_.size() == all,
-       joined_.size() == all ? format("{} came", plural(all, "rank"))
-                             : format("{} of {} came", joined_.size(), plural(all, "rank")));
+       joined_.size() == all ? format("{} came", counted(all, "rank"))
+                             : format("{} of {} came", joined_.size(), counted(all, "rank")));
   return {};
 }
 
 // Who gives no sign is named soon; given up at once where his kernel does not answer either.
 void Ladder::look_for_silence(const std::string& rung, const std::set<Rank>& open) {
   for (const Rank rank : open) {
-    const Duration silent = now() - heard_[rank];
+    const Duration silent = mono_now() - heard_[rank];
     if (silent < kNotice) {
       told_silent_.erase(rank);
       continue;
@@ -256,10 +250,10 @@ Status Ladder::ask(const std::string& rung, const Questions& questions, Duration
   for (const auto& [rank, question] : questions) {
     if (gone_.contains(rank)) continue;
     open.insert(rank);
-    heard_[rank] = now();
+    heard_[rank] = mono_now();
     server_.send(rank, question);
   }
-  const MonoTime asked = now();
+  const MonoTime asked = mono_now();
   while (!open.empty()) {
     std::vector<Message> answers;
     std::vector<Rank> from;
@@ -277,7 +271,7 @@ Status Ladder::ask(const std::string& rung, const Questions& questions, Duration
       results_[from[i]] = answer;
     }
     look_for_silence(rung, open);
-    if (now() - asked > limit) {
+    if (mono_now() - asked > limit) {
       for (const Rank rank : open)
         give_up(rank, rung, format("was not done after {}", rounded_duration(limit)));
     }

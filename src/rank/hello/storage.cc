@@ -20,10 +20,10 @@ namespace {
 using namespace std::chrono_literals;
 using net::Message;
 
-constexpr int kTickMs = 50;
+constexpr int kStorageTickMs = 50;
 constexpr long kTmpfs = 0x01021994;
 constexpr Duration kLook = 10s;
-constexpr Duration kSlack = 20s;
+constexpr Duration kStorageSlack = 20s;
 
 std::string local_folder(const Environment& environment) {
   for (const char* name : {"SLURM_TMPDIR", "TMPDIR"}) {
@@ -92,7 +92,7 @@ NodeView look_at_storage(const std::vector<AskedPath>& paths, const Environment&
     const std::scoped_lock lock(findings->mutex);
     return findings->is_done;
   };
-  while (!is_done() && deadline.left() > Duration::zero() && keep_going()) ::poll(nullptr, 0, kTickMs);
+  while (!is_done() && deadline.left() > Duration::zero() && keep_going()) ::poll(nullptr, 0, kStorageTickMs);
   const std::scoped_lock lock(findings->mutex);
   NodeView view = findings->view;
   const bool has_hung = view.problems.size() < paths.size();
@@ -112,17 +112,18 @@ Status Ladder::storage() {
     questions[rank] = question.with("paths", to_lines(report_.paths)).with("limit_s", Seconds(kLook).count());
   }
   const WallTime asked = RealClock().wall();
-  RETURN_IF_ERROR(ask("storage", questions, kLook + kSlack, [&](Rank rank, const Message& message) -> Status {
-    std::int64_t wall_ns = 0;
-    OK_OR_RETURN(view, parse_view(message, &wall_ns));
-    // Its clock was read some time between the question and now.
-    const Duration taken = RealClock().wall() - asked;
-    const Duration middle = asked.time_since_epoch() + taken / 2;
-    view.clock_s = Seconds(Duration(wall_ns) - middle).count();
-    view.clock_error_s = Seconds(taken / 2).count();
-    report_.views[rank] = std::move(view);
-    return {};
-  }));
+  RETURN_IF_ERROR(
+      ask("storage", questions, kLook + kStorageSlack, [&](Rank rank, const Message& message) -> Status {
+        std::int64_t wall_ns = 0;
+        OK_OR_RETURN(view, parse_view(message, &wall_ns));
+        // Its clock was read some time between the question and now.
+        const Duration taken = RealClock().wall() - asked;
+        const Duration middle = asked.time_since_epoch() + taken / 2;
+        view.clock_s = Seconds(Duration(wall_ns) - middle).count();
+        view.clock_error_s = Seconds(taken / 2).count();
+        report_.views[rank] = std::move(view);
+        return {};
+      }));
   std::size_t problems = 0;
   for (const auto& [rank, view] : report_.views)
     problems += static_cast<std::size_t>(

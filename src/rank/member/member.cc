@@ -39,8 +39,6 @@ constexpr Duration kReaderPatience = 15s;
 constexpr Duration kLookAtSockets = 3s;
 constexpr int kRetransmits = 4;
 
-MonoTime now() { return RealClock().mono(); }
-
 // One of the command's two output streams.
 struct Stream {
   Fd pipe;
@@ -98,7 +96,7 @@ class Member {
       pump(out_);
       pump(err_);
       look_after_processes();
-      if (now() >= next_sample_) sample();
+      if (mono_now() >= next_sample_) sample();
     }
     finish();
     // The run knows how the command ended. Told of it, torchrun would kill the others before they are asked
@@ -164,7 +162,7 @@ void Member::start(const Rendezvous& rendezvous) {
   command.group = Group::own;
   command.parent_death_signal = SIGKILL;
   memory_before_ = memory_kills();
-  started_ = now();
+  started_ = mono_now();
   next_sample_ = started_;
   auto out = Pipe::create();
   auto err = Pipe::create();
@@ -251,17 +249,17 @@ bool Member::read_once(Stream& stream) {
     return false;
   }
   const std::string_view bytes(buffer, static_cast<std::size_t>(n));
-  log_.write(stream.logged.feed(bytes, now()));
+  log_.write(stream.logged.feed(bytes, mono_now()));
   stream.tail.feed(bytes);
-  stream.show(bytes, now());
+  stream.show(bytes, mono_now());
   return true;
 }
 
 void Member::pump(Stream& stream) {
   if (stream.pipe && stream.sink.has_room()) (void)read_once(stream);
-  log_.write(stream.logged.overdue(now()));
-  stream.sink.push(stream.keeper.overdue(now()));
-  stream.sink.flush(now());
+  log_.write(stream.logged.overdue(mono_now()));
+  stream.sink.push(stream.keeper.overdue(mono_now()));
+  stream.sink.flush(mono_now());
 }
 
 void Member::look_for_end() {
@@ -273,7 +271,7 @@ void Member::look_after_processes() {
   look_for_end();
   has_children_ =
       reap_orphans(child_ && !has_ended_ ? std::vector<pid_t>{child_->pid()} : std::vector<pid_t>{});
-  if (kill_at_ && now() >= *kill_at_) kill_all();
+  if (kill_at_ && mono_now() >= *kill_at_) kill_all();
 }
 
 void Member::command_ended(Exit exit) {
@@ -296,7 +294,7 @@ void Member::report_end(std::string start_error, bool has_children) {
   ended.start_error = std::move(start_error);
   ended.stopped_by_us = stop_asked_;
   ended.time = unix_seconds(RealClock().wall());
-  ended.ran_s = Seconds(now() - started_).count();
+  ended.ran_s = Seconds(mono_now() - started_).count();
   ended.where = read_whereabouts(beacon_);
   const MemoryKills memory = memory_kills();
   if (exit_.signal == SIGKILL && memory.count > memory_before_.count) {
@@ -318,9 +316,9 @@ void Member::report_end(std::string start_error, bool has_children) {
 }
 
 void Member::sample() {
-  next_sample_ = now() + kSampleEvery;
+  next_sample_ = mono_now() + kSampleEvery;
   if (has_ended_ || is_node()) return;
-  Sample seen{.time = now()};
+  Sample seen{.time = mono_now()};
   std::vector<pid_t> pids;
   for (const ProcessFacts& process : descendants(::getpid())) {
     pids.push_back(process.pid);
@@ -342,7 +340,7 @@ void Member::sample() {
 void Member::stop(int signal, Duration grace) {
   const bool is_first = !stop_asked_;
   stop_asked_ = true;
-  const MonoTime limit = now() + grace;
+  const MonoTime limit = mono_now() + grace;
   if (!kill_at_ || limit < *kill_at_) kill_at_ = limit;
   if (!is_first && signal != SIGKILL) return;
   for (const ProcessFacts& process : descendants(::getpid())) signal_process(process, signal);

@@ -17,8 +17,6 @@ constexpr std::size_t kTailBytes = 4096;
 // poll(2) promises that a pipe takes this much at once: larger writes may block.
 constexpr std::size_t kSafeWrite = 4096;
 
-MonoTime now() { return RealClock().mono(); }
-
 // The same pipe or terminal under a description of our own, whose O_NONBLOCK nobody shares.
 Fd reopen(int fd, bool* may_block) {
   struct stat info{};
@@ -36,7 +34,7 @@ Fd reopen(int fd, bool* may_block) {
 
 }  // namespace
 
-Sink::Sink(int fd, Options options) : options_(options), last_progress_(now()) {
+Sink::Sink(int fd, Options options) : options_(options), last_progress_(mono_now()) {
   fd_ = reopen(fd, &may_block_);
   closed_ = !fd_;
 }
@@ -48,7 +46,7 @@ void Sink::push(std::string_view bytes) {
     total_left_out_ += bytes.size();
     return;
   }
-  if (waiting_.empty()) last_progress_ = now();
+  if (waiting_.empty()) last_progress_ = mono_now();
   waiting_ += bytes;
   at_line_start_ = bytes.back() == '\n';
 }
@@ -90,11 +88,11 @@ void Sink::flush(MonoTime time) {
 }
 
 void Sink::drain() {
-  last_progress_ = now();
-  while (wants_write() && now() - last_progress_ <= options_.patience) {
+  last_progress_ = mono_now();
+  while (wants_write() && mono_now() - last_progress_ <= options_.patience) {
     pollfd ready{fd_.get(), POLLOUT, 0};
     ::poll(&ready, 1, 100);
-    flush(now());
+    flush(mono_now());
   }
 }
 

@@ -19,8 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kDir = ".dir";
-
 // "images" of "data/images/".
 Path without_slash(const Path& data) {
   const Path plain = data.lexically_normal();
@@ -202,7 +200,7 @@ Result<std::string> folder_difference(const Path& data, const DvcFile& dvc, DvcD
   std::optional<FileHash> hash = FileHash::make("md5");
   const std::string listing = listing_of(files);
   hash->update(std::as_bytes(std::span(listing)));
-  const std::string found = hash->finish() + std::string(kDir);
+  const std::string found = hash->finish() + std::string(kDvcFolder);
   if (found == said.md5) return std::string();
   return format("MD5 {}, {} says {}{}", short_md5(found), said.file, short_md5(said.md5),
                 which_differ(files, cached_listing(data, said.md5)));

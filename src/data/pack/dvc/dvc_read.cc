@@ -9,7 +9,6 @@ namespace {
 
 using config::Node;
 
-constexpr std::string_view kDir = ".dir";
 // A pipeline of thousands of stages, each with many files.
 constexpr config::Limits kLimits = {
     .bytes = 64'000'000, .depth = 32, .nodes = 4'000'000, .expanded_bytes = 64'000'000};
@@ -18,7 +17,7 @@ bool is_md5(std::string_view text, bool is_folder) {
   constexpr std::size_t kDigits = 32;
   const std::string_view digits = text.substr(0, kDigits);
   return digits.size() == kDigits && digits.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
-         text.substr(kDigits) == (is_folder ? kDir : "");
+         text.substr(kDigits) == (is_folder ? kDvcFolder : "");
 }
 
 std::string text_of(const Node& map, std::string_view key) {

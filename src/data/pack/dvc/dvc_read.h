@@ -12,6 +12,9 @@
 
 namespace stoker::data {
 
+/// Ends the hash of a folder.
+inline constexpr std::string_view kDvcFolder = ".dir";
+
 /// What is asked about.
 struct DvcTarget {
   Path path;  ///< normal, from the folder of the file that is read: "images", "../data/images"

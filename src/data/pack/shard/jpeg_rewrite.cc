@@ -23,7 +23,7 @@ struct Failure {
   char text[JMSG_LENGTH_MAX];
 };
 
-[[noreturn]] void fail(j_common_ptr jpeg) {
+[[noreturn]] void give_up(j_common_ptr jpeg) {
   auto* failure = reinterpret_cast<Failure*>(jpeg->err);
   jpeg->err->format_message(jpeg, failure->text);
   std::longjmp(failure->jump, 1);
@@ -38,7 +38,7 @@ void on_message(j_common_ptr jpeg, int level) {
     case JWRN_ARITH_BAD_CODE:
     case JWRN_JPEG_EOF:
     case JWRN_MUST_RESYNC:
-      fail(jpeg);
+      give_up(jpeg);
     default:
       return;
   }
@@ -46,7 +46,7 @@ void on_message(j_common_ptr jpeg, int level) {
 
 void on_progress(j_common_ptr jpeg) {
   if (jpeg->is_decompressor && reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number > kMostScans)
-    fail(jpeg);
+    give_up(jpeg);
 }
 
 struct Turn {
@@ -60,7 +60,7 @@ struct Turn {
   Turn() {
     from.err = jpeg_std_error(&failure.errors);
     to.err = &failure.errors;
-    failure.errors.error_exit = fail;
+    failure.errors.error_exit = give_up;
     failure.errors.emit_message = on_message;
     failure.errors.output_message = [](j_common_ptr) {};
     progress.progress_monitor = on_progress;

@@ -14,8 +14,6 @@ namespace stoker::data {
 
 namespace {
 
-constexpr std::uint64_t kPathLimit = 4096;
-
 std::int64_t modified_ns(const struct stat& info) {
   return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
@@ -43,11 +41,6 @@ class OpenFolders {
   std::uint64_t tree_ = 0;
   std::map<std::string, Fd, std::less<>> folders_;
 };
-
-std::uint64_t next_tree() {
-  static std::atomic<std::uint64_t> trees{0};
-  return ++trees;
-}
 
 // Reads files below a folder; what it lists is up to the class that inherits.
 class DiskTree : public SourceTree {

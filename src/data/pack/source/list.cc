@@ -17,10 +17,9 @@ namespace stoker::data {
 namespace {
 
 constexpr ByteCount kListLimit = 8_GiB;
-constexpr std::size_t kPathLimit = 4096;
-constexpr std::string_view kPathNames[] = {"path", "file", "filename", "file_name", "filepath", "image"};
-constexpr std::string_view kLabelNames[] = {"label", "class", "target", "category"};
-constexpr std::string_view kSplitNames[] = {"split", "subset"};
+constexpr std::string_view kPathColumns[] = {"path", "file", "filename", "file_name", "filepath", "image"};
+constexpr std::string_view kLabelColumns[] = {"label", "class", "target", "category"};
+constexpr std::string_view kSplitColumns[] = {"split", "subset"};
 
 struct Row {
   std::string path;  // as written, tidied; from the root once that is known
@@ -49,10 +48,10 @@ int position(const std::vector<std::string>& row, std::span<const std::string_vi
 }
 
 Columns columns_of(const std::vector<std::string>& first) {
-  if (const int path = position(first, kPathNames); path >= 0) {
+  if (const int path = position(first, kPathColumns); path >= 0) {
     return {.path = path,
-            .label = position(first, kLabelNames),
-            .split = position(first, kSplitNames),
+            .label = position(first, kLabelColumns),
+            .split = position(first, kSplitColumns),
             .has_header = true};
   }
   return {.path = 0, .label = first.size() > 1 ? 1 : -1, .split = first.size() > 2 ? 2 : -1};
@@ -117,8 +116,8 @@ class ListReader {
     std::vector<std::string> names;  // of leaves, in their order: one in a list is none
     for (const formats::ParquetLeaf& leaf : parquet.leaves())
       names.push_back(leaf.lists == 0 ? leaf.name : "");
-    const std::array<int, 3> places = {position(names, kPathNames), position(names, kLabelNames),
-                                       position(names, kSplitNames)};
+    const std::array<int, 3> places = {position(names, kPathColumns), position(names, kLabelColumns),
+                                       position(names, kSplitColumns)};
     if (places[0] < 0) {
       std::erase(names, "");
       return invalid("{}: no column 'path' (there are: {})", subject_,

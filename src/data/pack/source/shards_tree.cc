@@ -1,6 +1,5 @@
 #include "data/pack/source/shards_tree.h"
 
-#include <atomic>
 #include <cstring>
 #include <map>
 
@@ -35,11 +34,6 @@ class OpenShards {
   std::uint64_t tree_ = 0;
   std::map<std::uint32_t, File> files_;
 };
-
-std::uint64_t next_tree() {
-  static std::atomic<std::uint64_t> trees{0};
-  return ++trees;
-}
 
 }  // namespace
 

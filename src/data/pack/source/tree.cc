@@ -1,11 +1,17 @@
 #include "data/pack/source/tree.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "base/encode.h"
 
 namespace stoker::data {
+
+std::uint64_t next_tree() {
+  static std::atomic<std::uint64_t> trees{0};
+  return ++trees;
+}
 
 std::span<std::byte> FileBytes::resize(std::size_t size) {
   if (size > capacity_) {

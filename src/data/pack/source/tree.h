@@ -18,6 +18,12 @@
 
 namespace stoker::data {
 
+/// A path's bytes at most, as Linux has it.
+inline constexpr std::uint64_t kPathLimit = 4096;
+
+/// A number that no other tree of this process has: what a thread keeps open belongs to one.
+std::uint64_t next_tree();
+
 /// The bytes of one file. Keeps its memory from file to file and never clears it.
 class FileBytes {
  public:
