@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/sanitizers.h"
 #include "data/loader/test_pictures.h"
 
 namespace stoker::data {
@@ -251,16 +252,8 @@ std::uint64_t resident_kib() {
   return kib;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kIsSanitized = false;
-#endif
-
 TEST(LoaderMemory, is_flat_over_fifty_epochs) {
-  if (kIsSanitized) GTEST_SKIP() << "sanitizers keep what was freed";
+  if (kHasAddressSanitizer || kHasThreadSanitizer) GTEST_SKIP() << "sanitizers keep what was freed";
   Dataset dataset(200);
   dataset.flip_a_payload_byte(11);
   for (const Content content : {Content::images, Content::bytes}) {

@@ -84,13 +84,19 @@ Result<Workspace> Workspace::open_for_merge(const Path& out) {
   return space;
 }
 
+// Not by closing it: threads of ours that have a table of open files of their own have it open, too, until a
+// moment after they were joined.
+FileLock::~FileLock() {
+  if (file.fd() >= 0) ::flock(file.fd(), LOCK_UN);
+}
+
 // Where a filesystem has no locks we go on without.
-Status Workspace::lock(File& file, std::string_view name, int how, std::string_view holder) const {
-  if (file.fd() < 0) {
+Status Workspace::lock(FileLock& lock, std::string_view name, int how, std::string_view holder) const {
+  if (lock.file.fd() < 0) {
     OK_OR_RETURN(opened, File::open_read_write(pending(name)));
-    file = std::move(opened);
+    lock.file = std::move(opened);
   }
-  if (::flock(file.fd(), how | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (::flock(lock.file.fd(), how | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return unavailable("{}: another {} is writing there", shown(out_), holder);
   }
   return {};
@@ -108,7 +114,7 @@ Status Workspace::claim() {
 Status Workspace::claim_part(const PackPart& part) {
   constexpr auto kLongest = std::chrono::seconds(60);
   RETURN_IF_ERROR(make_directories(pending("")));
-  File plan_lock;
+  FileLock plan_lock;
   for (const Deadline deadline = Deadline::after(kLongest);;) {
     const Status status = lock(plan_lock, kPlanLockFile, LOCK_EX, "`stoker data pack`");
     if (status.ok()) break;

@@ -15,6 +15,16 @@
 
 namespace stoker::data {
 
+/// A file that is locked by flock(2). The lock ends with it.
+struct FileLock {
+  File file;
+
+  FileLock() = default;
+  FileLock(FileLock&&) = default;
+  FileLock& operator=(FileLock&&) = default;
+  ~FileLock();
+};
+
 class Workspace {
  public:
   enum class State {
@@ -60,7 +70,7 @@ class Workspace {
   Status take_plan();
   Status write_plan() const;
   Result<std::optional<Outline>> stored_plan() const;
-  Status lock(File& file, std::string_view name, int how, std::string_view holder) const;
+  Status lock(FileLock& lock, std::string_view name, int how, std::string_view holder) const;
   Status discard_other_plan() const;
   Status check_free_space(std::uint64_t parts) const;
   Path pending(std::string_view name) const;
@@ -72,8 +82,8 @@ class Workspace {
   State state_ = State::fresh;
   bool is_part_ = false;
   bool made_folder_ = false;
-  File lock_;
-  File part_lock_;
+  FileLock lock_;
+  FileLock part_lock_;
 };
 
 }  // namespace stoker::data

@@ -23,6 +23,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/sanitizers.h"
 #include "base/thread.h"
 #include "net/port.h"
 
@@ -151,32 +152,26 @@ Result<Fd> make_memory(std::size_t bytes) {
   return fd;
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define STOKER_THREADS_SHARE_PAGES
-#endif
-#endif
-
-#if defined(STOKER_THREADS_SHARE_PAGES)
-// ThreadSanitizer goes by addresses: what ranks that are threads of one process, as in tests, do to memory
-// that each has mapped for itself it cannot relate. There they get the same pages, which stay.
+// To ThreadSanitizer what ranks that are threads of one process, as in tests, do to memory that each has
+// mapped for itself has nothing to do with each other. With it they get the same pages, which stay.
 void* map_pages(const Fd& memory, std::size_t bytes) {
+  const auto map = [&] {
+    return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  };
+  if (!kHasThreadSanitizer) return map();
   static Mutex mutex;
   static std::map<std::pair<ino_t, pid_t>, void*> mapped;
   struct stat which{};
   if (::fstat(memory.get(), &which) != 0) return MAP_FAILED;
   const MutexLock lock(mutex);
   void*& at = mapped.try_emplace({which.st_ino, ::getpid()}, MAP_FAILED).first->second;
-  if (at == MAP_FAILED) at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (at == MAP_FAILED) at = map();
   return at;
 }
-void unmap_pages(std::span<std::byte>) {}
-#else
-void* map_pages(const Fd& memory, std::size_t bytes) {
-  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+
+void unmap_pages(std::span<std::byte> pages) {
+  if (!kHasThreadSanitizer) ::munmap(pages.data(), pages.size());
 }
-void unmap_pages(std::span<std::byte> pages) { ::munmap(pages.data(), pages.size()); }
-#endif
 
 // What the kernel calls a process in this process's own namespace: "Pid:\t4242" in its descriptor's fdinfo,
 // 0 or -1 where it is not to be seen.
