@@ -31,8 +31,9 @@ Column column(std::string_view name, ParquetLeaf::Type type, T value, std::strin
   made.leaf = {
       .name = std::string(name), .type = type, .logical = std::string(logical), .may_be_missing = true};
   const std::string number = bytes_of(value);
-  made.values = {
-      .rows = 2, .slots = 2, .numbers = std::vector<std::byte>(2 * sizeof value), .present = {1, 0}};
+  made.values.rows = made.values.slots = 2;
+  made.values.numbers.assign(2 * sizeof value, std::byte{0});
+  made.values.present = {1, 0};
   std::memcpy(made.values.numbers.data(), number.data(), number.size());
   made.range = {.least = number, .most = number, .missing = 1};
   return made;

@@ -43,11 +43,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       size, "fuzz");
   if (!file.ok()) return 0;
   constexpr ParquetLimits kLimits = {.values = {1 << 20}};
+  ParquetValues values;  // memory that one leaf and group after the other is read into
   for (std::size_t leaf = 0; leaf < file->leaves().size(); ++leaf) {
     for (std::size_t group = 0; group < file->groups(); ++group) {
       (void)file->range_of(group, leaf);
-      const auto values = file->read_leaf(group, leaf, kLimits);
-      if (values.ok()) check_values(file->leaves()[leaf], *values, file->rows(group));
+      if (file->read_leaf(group, leaf, values, kLimits).ok())
+        check_values(file->leaves()[leaf], values, file->rows(group));
     }
     const auto texts = file->read_texts(leaf, kLimits);
     if (texts.ok()) CHECK(texts->size() == file->rows());

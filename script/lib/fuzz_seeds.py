@@ -1,5 +1,5 @@
 """Writes a few whole files of each kind that a harness of fuzz/ reads, so that it begins behind the first bytes:
-fuzz_seeds.py FOLDER fills FOLDER/<harness>. A harness without seeds begins with nothing, as before."""
+fuzz_seeds.py FOLDER fills FOLDER/<harness>, and fails when a harness has none."""
 
 import io
 import json
@@ -14,6 +14,7 @@ from pathlib import Path
 from array_seeds import array_seeds
 from parquet_seeds import parquet_seeds
 from PIL import Image
+from run_seeds import run_seeds
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests"))
@@ -142,18 +143,25 @@ def seeds() -> dict[str, list[bytes]]:
         bytes([kind]) + path.read_bytes() for kind, pattern in kinds.items() for path in sorted(streams.glob(pattern))
     ]
     command = REPOSITORY / "build/release/bin/stoker"
-    found |= array_seeds()
+    found |= array_seeds() | run_seeds()
     found["parquet_fuzz"] = parquet_seeds()
     return found | (from_a_dataset(command) if command.exists() else {})
 
 
-def main() -> None:
-    for harness, contents in seeds().items():
+def main() -> int:
+    found = seeds()
+    for harness, contents in found.items():
         folder = Path(sys.argv[1]) / harness
         folder.mkdir(parents=True, exist_ok=True)
         for number, content in enumerate(contents):
             (folder / f"seed-{number}").write_bytes(content)
+    harnesses = {path.stem for path in (REPOSITORY / "fuzz").rglob("*_fuzz.cc")}
+    for harness in sorted(name for name in harnesses if not found.get(name)):
+        print(f"fuzz_seeds.py: {harness}: no seeds: add some to the file of its kind in script/lib/*_seeds.py")
+    for harness in sorted(found.keys() - harnesses):
+        print(f"fuzz_seeds.py: {harness}: seeds for a harness that fuzz/ does not have")
+    return 0 if found.keys() == harnesses and all(found.values()) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Small whole inputs for the harnesses of fuzz/ that read what is no dataset: batch scripts, logs, what Slurm prints, frames
+of ranks, events, metrics, flight recorders, job files."""
+
+import json
+import struct
+import zlib
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+SCRIPT = b"""#!/bin/bash
+#SBATCH --job-name=x --nodes=2
+#SBATCH --gres=gpu:2  # two
+#SBATCH --array=1-4%2 --time=1-02:03:04
+module load cuda/12 2>/dev/null || exit 1
+export A="${B:-$(hostname)}" C='d e'
+for i in $(seq 3); do srun --ntasks=4 python train.py "$i" & done; wait
+if [[ -f x && $A == b* ]]; then cat <<END | tee log
+$A `date`
+END
+fi
+case $1 in a|b) torchrun --nproc_per_node=2 t.py;; *) f() { :; }; f ;; esac
+"""
+LOG = b"""epoch 1 loss 0.5
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "train.py", line 3, in <module>
+[rank1]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB
+slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-01-02T03:04:05 DUE TO TIME LIMIT ***
+slurmstepd: error: Detected 1 oom_kill event in StepId=7.0
+srun: error: n2: task 3: Exited with exit code 1
+"""
+JOB_TABLE = (
+    b"JOBID|STATE|REASON|START_TIME|END_TIME|COMMENT\n7_[1-3%2]|PENDING|Priority|N/A|N/A|(null)\n8|RUNNING|None|1|2|x\n"
+)
+
+
+def frame(kind: str, fields: dict[str, str]) -> bytes:
+    """As docs/rooms/net.md has it."""
+    body = struct.pack("<H", len(kind)) + kind.encode() + struct.pack("<H", len(fields))
+    for name, value in sorted(fields.items()):
+        body += struct.pack("<H", len(name)) + name.encode() + struct.pack("<I", len(value)) + value.encode()
+    return MAGIC + struct.pack("<I", len(body)) + body
+
+
+MAGIC = b"STK1"
+
+
+def flight() -> bytes:
+    """A head and two collectives, in the 1024 places that a file has (docs/formats/flight.md)."""
+    head = struct.pack("<8sIIqqII64s", b"STKFLGHT", 1, 0, 42, 10**9, 1024, 88, b"node1").ljust(4096, b"\0")
+    form = "<Qqqq16s16s4IiI"
+    done = struct.pack(form, 1, 10, 20, 6016, b"broadcast", b"uint8", 6016, 0, 0, 0, 0, 1)
+    waits = struct.pack(form, 2, 30, 0, 400, b"all-reduce", b"float32", 10, 10, 0, 0, -1, 3)
+    return head + (done + waits).ljust(1024 * 88, b"\0")
+
+
+def trace() -> bytes:
+    step = {"name": "step 1", "cat": "step", "ph": "X", "ts": 0, "dur": 100}
+    phase = {"name": "forward", "cat": "phase", "ph": "X", "ts": 10, "dur": 20}
+    return b"[\n" + b",\n".join(json.dumps(event).encode() for event in (step, phase)) + b"\n]\n"
+
+
+def safetensors() -> bytes:
+    header = json.dumps(
+        {
+            "__metadata__": {"format": "pt"},
+            "a": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]},
+            "b": {"dtype": "U8", "shape": [], "data_offsets": [8, 9]},
+        }
+    ).encode()
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header)) + header + bytes(9)
+
+
+def events() -> bytes:
+    found = [
+        {"time": 1.5, "kind": "attempt_started", "attempt": 1, "ranks": 2},
+        {"time": 2, "kind": "rank_started", "rank": 0, "pid": 42, "host": "n1"},
+        {"time": 3, "kind": "checkpoint_saved", "step": 7, "seconds": 0.5},
+        {"time": 4, "kind": "rank_ended", "rank": 1, "exit_code": 7, "signal": 0},
+        {"time": 5, "kind": "attempt_ended", "outcome": "failed", "reasons": ["a", "b"]},
+    ]
+    return b"".join(json.dumps(event).encode() + b"\n" for event in found)
+
+
+def share() -> bytes:
+    """The three parts of a record behind its checksum, whose manifest has another checksum than it says."""
+    marker = {"save": "s", "layout": "l", "samples": [], "stall_s": 0, "write_s": 0, "rank_state": {}, "files": []}
+    manifest = {
+        "checksum": "0" * 8,
+        "version": 1,
+        "incompatible": [],
+        "step": 2,
+        "save": "s",
+        "run": "r",
+        "world_size": 1,
+    }
+    return b'{"rank":0}\n' + json.dumps(marker).encode() + b"\n" + json.dumps(manifest).encode() + b"\n"
+
+
+def lab() -> bytes:
+    node = {"name": "n1", "port": 6818, "address": "10.0.0.1", "gpus": 1}
+    return json.dumps({"cpus": 2, "gpus": 1, "controller_port": 6817, "database_port": 6819, "nodes": [node]}).encode()
+
+
+def zip_of_torch() -> bytes:
+    """One stored member and the directory, which is what is looked at."""
+    data, name = b"\x80\x02.", b"x/data.pkl"
+    size = struct.pack("<IIIHH", zlib.crc32(data), len(data), len(data), len(name), 0)
+    local = b"PK\3\4" + struct.pack("<HHHHH", 20, 0, 0, 0, 33) + size + name + data
+    entry = b"PK\1\2" + struct.pack("<HHHHHH", 20, 20, 0, 0, 0, 33) + size + bytes(14) + name
+    return local + entry + b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(entry), len(local), 0)
+
+
+def run_seeds() -> dict[str, list[bytes]]:
+    def files(pattern: str) -> list[bytes]:
+        return [path.read_bytes() for path in sorted(REPOSITORY.glob(pattern))]
+
+    scripts = [SCRIPT, *files("tests/golden/init/*.sbatch")]
+    hello = frame("hello", {"rank": "0", "host": "n1", "node": "n1", "pid": "42"})
+    return {
+        "bash_fuzz": scripts,
+        "draft_fuzz": scripts,
+        "batch_script_fuzz": [*scripts, b"--time=1:00", b"a 'b' \"c\"\\d"],
+        "failure_fuzz": [LOG],
+        "slurm_fuzz": [JOB_TABLE, *files("tests/golden/slurm/*.txt")],
+        "nodelist_fuzz": [b"n[1-3,007-010],gpu-a[1-2]-[3,5]", b"2(x3),1", b"n1"],
+        "frame_fuzz": [hello, hello + frame("x", {})],
+        "hello_fuzz": [hello, b"0-3,8", b"10.0.0.1 eth0\n10.1.0.1 ib0\n"],
+        "events_fuzz": [events()],
+        "metrics_fuzz": [b"time,loss\n1,0.5\n2,0.25\n3,nan\n"],
+        "flight_fuzz": [flight(), trace()],
+        "safetensors_fuzz": [safetensors()],
+        "share_fuzz": [share()],
+        "lab_fuzz": [lab(), b"100mbit", b"2.5%", b"n1:eth0"],
+        "whole_file_fuzz": [safetensors(), zip_of_torch(), b"\x89HDF\r\n\x1a\n" + bytes(88)],
+        "yaml_fuzz": files("examples/*/job.yaml") + files("sites/*.yaml"),
+        "transform_fuzz": [
+            bytes(range(200)),
+            bytes(64),
+        ],  # read as a series of choices: none is more whole than another
+    }
