@@ -61,7 +61,11 @@ function(stoker_room name)
       stoker_compile_together(${name}_test "${tests}")
     endif()
     add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+    set(limit 300)
+    if(STOKER_SANITIZE)  # with which those that save many checkpoints take five times as long
+      set(limit 1800)
+    endif()
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
   endif()
 endfunction()
 
