@@ -72,7 +72,17 @@ constexpr std::string_view kMpi[] = {"-n",
                                      "--timeout",
                                      "-launcher",
                                      "-bootstrap",
-                                     "-p"};
+                                     "-p",
+                                     "-output-filename",
+                                     "--output-filename",
+                                     "-outfile-pattern",
+                                     "-errfile-pattern",
+                                     "-prefix",
+                                     "--prefix",
+                                     "-rmk",
+                                     "-iface",
+                                     "-tune",
+                                     "--tune"};
 constexpr std::string_view kMpiTwo[] = {"--mca", "-mca", "--gmca", "-gmca", "-genv", "-env", "--prtemca"};
 
 constexpr Wrapper kWrappers[] = {

@@ -65,6 +65,9 @@ bool is_one_of(std::string_view word, std::span<const std::string_view> words);
 /// On the node's own disk, which no other node sees and which is emptied after the job.
 bool is_local_path(std::string_view path);
 
+/// Whether a program that the script starts lies below that folder: then the folder is there.
+bool holds_program(const Script& script, std::string_view folder);
+
 /// What a guide's author left to be filled in: "<username>", "xxx", "your_account"; nothing without one.
 std::optional<std::string> placeholder_in(std::string_view value);
 

@@ -46,13 +46,35 @@ bool is_last(const Script& script, const Call& call) {
 
 // The last command of a script, whose words are kept: worth more than a look at the machine.
 bool is_kept_work(const Script& script, const Call& call, std::string_view last) {
-  constexpr std::array<std::string_view, 26> kLooks = {
+  constexpr std::array<std::string_view, 36> kLooks = {
       "seff",     "sstat",  "jobstats", "nproc",      "echo",  "printf", "cat",    "date", "ls",
       "hostname", "env",    "printenv", "nvidia-smi", "which", "pwd",    "module", "free", "lscpu",
-      "uname",    "squeue", "scontrol", "sacct",      "df",    "du",     "find",   "pip"};
-  return last == "tee" && call.place == 0 && call.context.loops == 0 && call.context.function.empty() &&
+      "uname",    "squeue", "scontrol", "sacct",      "df",    "du",     "find",   "pip",  "zcat",
+      "gunzip",   "cut",    "tr",       "head",       "tail",  "grep",   "sed",    "awk",  "sort"};
+  const bool keeps = is_one_of(last, {"tee", "gzip", "bgzip", "pigz", "tqdm"});
+  return keeps && call.place == 0 && call.context.loops == 0 && call.context.function.empty() &&
          is_last(script, call) && call.program_word == &call.pipeline->commands[0].words[0] &&
          std::find(kLooks.begin(), kLooks.end(), call.program) == kLooks.end();
+}
+
+// "for i in 1 2; do python a.py $i; done | tee log" as the last command.
+void find_loop_into_tee(const Script& script, Report& report) {
+  if (script.tree.list.items.empty()) return;
+  const bash::Pipeline& last = script.tree.list.items.back().pipeline;
+  if (last.commands.size() < 2 || last.commands.back().words.empty()) return;
+  const bash::Command& first = last.commands.front();
+  const bool is_tee = flat(last.commands.back().words[0], script.text) == "tee";
+  if (!is_tee || first.parts.empty()) return;
+  const auto work = std::find_if(script.calls.begin(), script.calls.end(), [&](const Call& call) {
+    return call.span.begin >= first.span.begin && call.span.end <= first.span.end && is_work(call) &&
+           !call.context.is_condition && !call.context.is_substituted;
+  });
+  if (work == script.calls.end()) return;
+  report.insert_first(work->span,
+                      report.say("a failed {} goes unnoticed: the exit code of the "
+                                 "pipe is that of {}, and the job ends as COMPLETED",
+                                 work->program, "tee"),
+                      "set -o pipefail");
 }
 
 // "python train.py | exit 1", where || was meant: what the program says is lost, and the pipe's reader is
@@ -76,9 +98,10 @@ void find_hidden_failure(const Script& script, Report& report) {
   find_pipe_into_exit(script, report);
   const bool has_pipefail = is_set(script, "pipefail", '\0') || script.mentions("PIPESTATUS");
   if (has_pipefail || script.request.directives.empty()) return;
+  find_loop_into_tee(script, report);
   const bool stops = is_set(script, "errexit", 'e');
-  constexpr std::array<std::string_view, 9> kHiding = {"tee", "cat", "tail", "head", "grep",
-                                                       "awk", "sed", "ts",   "sort"};
+  constexpr std::array<std::string_view, 13> kHiding = {"tee", "cat",  "tail", "head",  "grep", "awk", "sed",
+                                                        "ts",  "sort", "gzip", "bgzip", "pigz", "tqdm"};
   for (const Call& call : script.calls) {
     if (call.pipeline == nullptr || call.place + 1 >= call.pipeline->commands.size() ||
         call.context.is_condition || call.context.is_substituted || call.context.launcher ||

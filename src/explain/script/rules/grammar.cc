@@ -106,6 +106,17 @@ bool is_template(std::string_view value) {
   return value.empty() || value.find('=') != std::string_view::npos || has_marks(value);
 }
 
+bool is_time_form(std::string_view value) {
+  const std::string lower = to_lower(value);
+  return lower.find_first_of("<$=[{x?@_%") != std::string::npos || lower == "n" ||
+         lower.find("..") != std::string::npos;
+}
+
+bool is_memory_form(std::string_view value) {
+  return value.find_first_of("<$=[{?@_%") != std::string_view::npos || value == "N" ||
+         to_lower(value).find("xx") != std::string::npos;
+}
+
 void find_no_value(const Script& script, Report& report) {
   for (const Directive& directive : script.request.directives) {
     const slurm::OwnOption& option = directive.option;

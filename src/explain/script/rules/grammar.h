@@ -11,6 +11,10 @@ namespace stoker::explain {
 /// Left to be filled in, or replaced by a tool before it is submitted: other rules' business.
 bool is_template(std::string_view value);
 
+/// The same of a time and of an amount of memory, in which other letters stand, too.
+bool is_time_form(std::string_view value);
+bool is_memory_form(std::string_view value);
+
 /// Options without the value that they need: "--nodes=", "--time" at a line's end.
 void find_no_value(const Script& script, Report& report);
 

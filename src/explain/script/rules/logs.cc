@@ -63,7 +63,8 @@ void find_log_folder(const Script& script, Report& report) {
     if (folder.empty() || folder.find_first_of("<>$~{}[]") != std::string::npos || told.contains(folder))
       continue;
     const Path path = base_folder(script, report) / folder;
-    if (folder_exists(path)) continue;
+    if (folder_exists(path) || (script.request.find("--chdir") == nullptr && holds_program(script, folder)))
+      continue;
     // Elsewhere than on its cluster nothing can be said about a path from the root, unless its parent is
     // here; /home alone is everywhere.
     const bool can_tell = Path(folder).is_relative() ||

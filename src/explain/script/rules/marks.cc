@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "explain/script/rules/blanks.h"
+#include "explain/script/rules/grammar.h"
 
 namespace stoker::explain {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// "[account]", "__ACCOUNT__", "@ACCOUNT@", "{{ account }}", "???".
+// "[account]", "__ACCOUNT__", "%ACCOUNT%", "{{", "???".
 std::optional<std::string> in_marks(std::string_view value) {
   const auto is_name = [](std::string_view text) {
     return text.size() > 2 && std::all_of(text.begin(), text.end(), [](char c) {
@@ -32,11 +34,29 @@ std::optional<std::string> in_marks(std::string_view value) {
                                                              : std::nullopt;
 }
 
+bool is_name_option(std::string_view option) {
+  return is_one_of(option, {"--account", "--partition", "--qos", "--reservation", "--clusters"});
+}
+
+// No name of Slurm's own has these letters: "my account", "!!PARTITION!!", "gpu|cpu", "%(qos)s".
+bool is_no_name(std::string_view option, std::string_view value) {
+  return is_name_option(option) && value.find_first_of("<>{}[]()!%?*|;& ") != std::string_view::npos;
+}
+
+// "project_1234567", "SNICyyyy-xx-yy": numbers that count, letters for numbers.
+bool has_model_number(std::string_view value) {
+  const std::string lower = to_lower(value);
+  return lower.find("yyyy-x") != std::string::npos || lower.find("yyyy-n") != std::string::npos ||
+         lower.ends_with("_1234567") || lower.ends_with("_123456") || lower.ends_with("_12345678");
+}
+
 // "--account=ACCOUNT", "--partition=partition_name": the name of what is asked for, not one of them.
 bool is_name_of_option(std::string_view option, std::string_view value) {
   std::string lower = to_lower(value);
   std::erase_if(lower, [](char c) { return c == '_' || c == '-'; });
   for (std::string_view prefix : {"my", "the", "some", "slurm", "nameof", "gpu", "cpu"}) {
+    // "gpu_partition" may be one's name.
+    if (prefix.ends_with("pu") && !lower.ends_with("name")) continue;
     if (lower.size() > prefix.size() + 2 && lower.starts_with(prefix)) {
       lower.erase(0, prefix.size());
       break;
@@ -50,8 +70,7 @@ bool is_name_of_option(std::string_view option, std::string_view value) {
            !is_one_of(value, {"project", "allocation"});
   }
   if (option == "--partition")
-    return is_one_of(lower, {"partition", "partitionname", "queuename", "clustername"}) &&
-           value != "gpupartition";
+    return is_one_of(lower, {"partition", "partitionname", "queuename", "clustername"});
   if (option == "--qos") return is_one_of(lower, {"qos", "qosname"});
   return option == "--reservation" && is_one_of(lower, {"reservation", "reservationname"});
 }
@@ -61,9 +80,23 @@ bool is_guides_account(std::string_view value) {
   const std::size_t dash = value.find('-');
   if (dash == std::string_view::npos || !is_one_of(value.substr(0, dash), {"def", "rrg", "rpp"}))
     return false;
-  return is_one_of(to_lower(value.substr(dash + 1)),
-                   {"user", "username", "pi", "piname", "prof", "profname", "professor", "group", "groupname",
-                    "sponsor", "supervisor", "name", "account", "pi_name", "group_name", "supervisorname"});
+  return is_one_of(
+      to_lower(value.substr(dash + 1)),
+      {"user", "username", "pi", "piname", "prof", "profname", "professor", "group", "groupname", "sponsor",
+       "supervisor", "name", "account", "pi_name", "group_name", "supervisorname", "someuser", "someprof"});
+}
+
+bool is_number_option(std::string_view option) {
+  return is_one_of(option, {"--nodes", "--ntasks", "--ntasks-per-node", "--tasks-per-node", "--cpus-per-task",
+                            "--ntasks-per-core", "--gpus-per-node", "--gpus-per-task", "--gpus", "--mem",
+                            "--mem-per-cpu", "--mem-per-gpu", "--time"});
+}
+
+// What says that it is no number, which the rules over numbers leave to this one: "--time=@HOURS:00:00".
+bool is_no_number(std::string_view option, std::string_view value) {
+  if (!is_number_option(option) || value.starts_with('=')) return false;
+  if (option == "--time") return is_time_form(value);
+  return option.starts_with("--mem") ? is_memory_form(value) : is_template(value) && !value.empty();
 }
 
 // "--nodes=N", "--time=XX:XX:XX", "--mem=XG".
@@ -87,22 +120,34 @@ bool is_crossed_name(std::string_view option, std::string_view value) {
          value.find(std::string(3, 'X')) != std::string_view::npos;
 }
 
+// "my_account", "some_queue,other_queue".
+bool is_called_by_kind(std::string_view option, std::string_view value) {
+  if (!is_name_option(option)) return false;
+  const auto names = split(value, ',');
+  return has_model_number(value) || std::any_of(names.begin(), names.end(), is_called_by_its_kind);
+}
+
 }  // namespace
 
 std::optional<std::string> left_in_directive(const Directive& directive) {
   const slurm::OwnOption& option = directive.option;
-  if (is_crossed_name(option.name, option.value)) return option.value;
+  const std::string& value = option.value;
+  if (auto found = form_mark(value)) return found;
+  const bool has_variable = value.find('$') != std::string::npos;
+  if (is_crossed_name(option.name, value) ||
+      (!has_variable && (is_no_name(option.name, value) || is_no_number(option.name, value))))
+    return value;
   const bool may_have_brackets =
       is_one_of(option.name, {"--nodelist", "--exclude", "--constraint", "--array", "--prefer"});
   if (!may_have_brackets) {
-    if (auto found = in_marks(option.value)) return found;
+    if (auto found = in_marks(value)) return found;
   }
-  const bool is_your = to_lower(option.value).starts_with("your") && option.value.size() > 4;
-  if (is_your || is_name_of_option(option.name, option.value) ||
-      is_letter_for_number(option.name, option.value) ||
-      (option.name == "--account" && is_guides_account(option.value)))
-    return option.value;
-  return std::nullopt;
+  const bool is_your = to_lower(value).starts_with("your") && value.size() > 4;
+  const bool is_left = is_your || is_name_of_option(option.name, value) ||
+                       (!has_variable && is_called_by_kind(option.name, value)) ||
+                       is_letter_for_number(option.name, value) ||
+                       (option.name == "--account" && is_guides_account(value));
+  return is_left ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace stoker::explain

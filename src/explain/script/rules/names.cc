@@ -45,7 +45,28 @@ bool is_glued(std::string_view typed) {
                                            "ls", "rm", "cp", "mkdir", "srun", "python", "mpirun", "tar"});
 }
 
+// "load" and "activate" with a slip, "load module gcc": nothing is loaded.
+void find_misspelt_loading(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    if (call.typed.empty() || call.context.is_remote) continue;
+    const std::string_view first = script.at(call.typed[0]->span);
+    const bool is_conda = is_one_of(call.program, {"conda", "mamba", "micromamba"});
+    const std::string_view meant = is_conda ? "activate" : "load";
+    if ((is_conda || call.program == "module") && is_one_slip(first, meant)) {
+      report.replace(
+          call.typed[0]->span,
+          report.say("{} has no command {}; did you mean {}?", call.program, printable(first), meant),
+          std::string(meant));
+    } else if (call.program == "load" && first == "module" && call.typed.size() > 1) {
+      report.replace({call.program_word->span.begin, call.typed[0]->span.end},
+                     report.say("{}: no such program; did you mean {}?", "load", "module load"),
+                     "module load");
+    }
+  }
+}
+
 void find_misspelt_command(const Script& script, Report& report) {
+  find_misspelt_loading(script, report);
   for (const Call& call : script.calls) {
     const std::string_view typed = script.at(call.program_word->span);
     if (is_glued(typed)) {

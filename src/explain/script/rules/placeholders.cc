@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "explain/bash/parser.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/blanks.h"
 #include "explain/script/rules/marks.h"
 
 namespace stoker::explain {
@@ -14,97 +15,6 @@ namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
-
-// "<username>", "<your account>": a name in angle brackets.
-std::optional<std::string> angle_name(std::string_view text) {
-  const std::size_t open = text.find('<');
-  const std::size_t close = text.find('>', open);
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open + 2)
-    return std::nullopt;
-  const std::size_t first = text.find_first_not_of("< ", open);
-  if (first >= close || !is_letter(text[first])) return std::nullopt;
-  return std::string(text.substr(open, close - open + 1));
-}
-
-// "xxx", "xxxx" as a part of a name, as in def-xxxx and xxx_usr_prod.
-std::optional<std::string> crosses(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if ((text[i] != 'x' && text[i] != 'X') || (i > 0 && is_word(text[i - 1]))) continue;
-    std::size_t end = i;
-    while (end < text.size() && text[end] == text[i]) ++end;
-    if (end - i >= 3 && (end == text.size() || !is_word(text[end])))
-      return std::string(text.substr(i, end - i));
-  }
-  return std::nullopt;
-}
-
-// "your_account", "YOUR-PROJECT", "path/to/data".
-std::optional<std::string> yours(std::string_view text) {
-  const std::string lower = to_lower(text);
-  if (lower.find("://") != std::string::npos) return std::nullopt;  // an address may be called anything
-  for (std::string_view word :
-       {"your_",     "your-",   "yourname",  "youraccount", "yourproject", "yourpartition", "yourpath",
-        "yourdata",  "yourdir", "yourfile",  "yourscript",  "youruser",    "yourgroup",     "yourenv",
-        "youremail", "yourkey", "yourtoken", "path/to/",    "someuser",    "someprof"}) {
-    const std::size_t at = lower.find(word);
-    if (at == std::string::npos || (at > 0 && is_word(lower[at - 1]))) continue;
-    std::size_t end = at;
-    while (end < text.size() &&
-           (is_word(text[end]) || text[end] == '_' || text[end] == '-' || text[end] == '/'))
-      ++end;
-    return std::string(text.substr(at, end - at));
-  }
-  return std::nullopt;
-}
-
-// "todo:ROOT", "CHANGEME": a value that says itself that it is none.
-std::optional<std::string> to_do(std::string_view text) {
-  const std::string lower = to_lower(text);
-  const bool is_left = lower.ends_with("tofill") || lower.ends_with("to_fill") ||
-                       lower.ends_with("fill_me") || lower == "todo" || lower.starts_with("todo:") ||
-                       lower.starts_with("todo_") || lower.starts_with("changeme") ||
-                       lower.starts_with("change_me") || lower.starts_with("replace_") ||
-                       lower.starts_with("fixme") || lower.starts_with("fill_in") ||
-                       lower.starts_with("insert_") || lower == "tbd" || lower.starts_with("placeholder");
-  return is_left ? std::optional(std::string(text)) : std::nullopt;
-}
-
-// "/scratch/NETID/DIRECTORY": a folder by the name of what it should be called.
-std::optional<std::string> named_for_its_kind(std::string_view path) {
-  if (!path.starts_with('/')) return std::nullopt;
-  for (std::string_view part : split(path.substr(1), '/')) {
-    if (is_one_of(part, {"NETID", "USERNAME", "USER_NAME", "DIRECTORY", "PROJECT_NAME", "GROUP_NAME", "MYDIR",
-                         "username", "user_name", "yourusername"}))
-      return std::string(part);
-  }
-  return std::nullopt;
-}
-
-// "path_to_checkpoint.ckpt", "/path-to-output/log": a file or folder; an option or a variable may be called
-// so.
-std::optional<std::string> path_to(std::string_view text) {
-  for (std::string_view part : split(text, '/')) {
-    const std::string name = to_lower(part);
-    const bool is_left = (name.starts_with("path_to_") || name.starts_with("path-to-")) &&
-                         !name.ends_with(".py") && !name.ends_with(".sh");
-    if (is_left) return std::string(part);
-  }
-  return std::nullopt;
-}
-
-// "{account}": what a program that writes scripts would have filled in. "${NAME}" is another rule's.
-std::optional<std::string> in_braces(std::string_view text) {
-  for (std::size_t open = text.find('{'); open != std::string_view::npos; open = text.find('{', open + 1)) {
-    const std::size_t close = text.find('}', open);
-    if (close == std::string_view::npos) return std::nullopt;
-    const std::string_view name = text.substr(open + 1, close - open - 1);
-    const bool is_name = name.size() > 1 && is_letter(name[0]) &&
-                         std::all_of(name.begin(), name.end(), [](char c) { return is_word(c) || c == '_'; });
-    if (is_name && (open == 0 || text[open - 1] != '$'))
-      return std::string(text.substr(open, close - open + 1));
-  }
-  return std::nullopt;
-}
 
 // "gpu:kepler:N": a letter where a count should be.
 bool has_letter_count(const Script& script, const Directive& directive) {
@@ -117,30 +27,18 @@ bool has_letter_count(const Script& script, const Directive& directive) {
 }
 
 bool is_for_people(std::string_view name) {
-  return name == "--job-name" || name == "--comment" || name == "--mail-user" || name == "--mail-type";
+  return name == "--job-name" || name == "--comment" || name == "--mail-user";
 }
 
-// '<TOKEN>' and !COMMAND as a whole word.
-std::optional<std::string> whole_name(std::string_view text) {
-  const bool is_angle = text.size() > 3 && text.starts_with('<') && text.ends_with('>');
-  const bool is_mark = text.size() > 3 && text.starts_with('!');
-  if (!is_angle && !is_mark) return std::nullopt;
-  const std::string_view name = text.substr(1, text.size() - (is_angle ? 2 : 1));
-  const bool is_name =
-      std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
-  return is_name ? std::optional(std::string(text)) : std::nullopt;
-}
-
-// "@HDF5_BINARY_DIR@" of a form that a program fills in.
-std::optional<std::string> between_ats(std::string_view text) {
-  const std::size_t open = text.find('@');
-  const std::size_t close = open == std::string_view::npos ? open : text.find('@', open + 1);
-  if (close == std::string_view::npos || close < open + 4) return std::nullopt;
-  const std::string_view name = text.substr(open + 1, close - open - 1);
-  const bool is_name = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
-  });
-  return is_name ? std::optional(std::string(text.substr(open, close - open + 1))) : std::nullopt;
+// "--account=##ACCOUNT##": for sbatch a comment begins behind the =.
+std::optional<std::string> hashed_away(const Script& script, const Directive& directive) {
+  const slurm::OwnOption& option = directive.option;
+  const bool is_name = is_one_of(option.name, {"--account", "--partition", "--qos", "--output", "--error"});
+  if (!is_name || !option.has_equals || !option.value.empty()) return std::nullopt;
+  const std::string_view line = script.at(script.line_of(directive.span.begin));
+  const std::size_t equals = line.find(option.typed + "=") + option.typed.size() + 1;
+  if (equals + 1 >= line.size() || line[equals] != '#' || line[equals + 1] == ' ') return std::nullopt;
+  return std::string(line.substr(equals, line.find(' ', equals) - equals));
 }
 
 void find_in_directives(const Script& script, Report& report) {
@@ -150,6 +48,7 @@ void find_in_directives(const Script& script, Report& report) {
     if (!found) found = in_braces(value);
     if (!found) found = left_in_directive(directive);
     if (!found && has_letter_count(script, directive)) found = value;
+    if (!found) found = hashed_away(script, directive);
     if (!found) continue;
     ScriptFinding& finding =
         report.add(directive.value,
@@ -195,28 +94,153 @@ bool activates_environment(const Call& call) {
          call.words[0] == "activate";
 }
 
+// "{ROOT}", "{YOUR FOLDER}": not the braces of JSON, awk and Python, which stand in quotes.
+bool is_in_capitals(std::string_view brace) {
+  const std::size_t end = brace.find('}');
+  return end != std::string_view::npos && end > 2 && brace[1] >= 'A' && brace[1] <= 'Z' &&
+         std::all_of(brace.begin() + 1, brace.begin() + static_cast<std::ptrdiff_t>(end), [](char c) {
+           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ' ';
+         });
+}
+
+// What stands in a word itself; '$' for each variable and command, '(' for braces of other languages.
+std::string own_text(const bash::Word& word) {
+  std::string text;
+  for (const bash::Piece& piece : word.pieces) {
+    if (piece.kind != bash::PieceKind::literal) {
+      text += '$';
+      continue;
+    }
+    const std::string_view own = piece.text;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const bool is_doubled = (i > 0 && own[i - 1] == '{') || own.substr(i).starts_with("{{");
+      const bool is_other = own[i] == '{' && piece.is_quoted && !is_doubled && !is_in_capitals(own.substr(i));
+      text += is_other ? '(' : own[i];
+    }
+  }
+  return text;
+}
+
+// Programs whose words are in a language of their own, and what only speaks.
+bool has_own_language(const Call& call) {
+  return is_one_of(call.program, {"echo", "printf", "mktemp", "sed",  "awk",   "gawk", "perl",
+                                  "jq",   "grep",   "egrep",  "mail", "mailx", "curl", "git",
+                                  "expr", "read",   "alias",  "[",    "[[",    "test", "date"});
+}
+
+// Programs that put something in for {name} themselves.
+bool knows_braces(const Call& call) {
+  return is_one_of(call.program, {"parallel", "xargs", "find", "snakemake", "docker", "podman", "fd"});
+}
+
+// "--data=/path/to/set" and "data=/path/to/set" without the name.
+std::string_view behind_name(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  if (word.starts_with("--") || (word.starts_with('-') && equals != std::string_view::npos))
+    return equals == std::string_view::npos ? "" : word.substr(equals + 1);
+  if (word.starts_with('-')) return word.substr(std::min<std::size_t>(word.size(), 2));
+  const bool is_named =
+      equals != std::string_view::npos && equals > 0 &&
+      std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals),
+                  [](char c) { return is_word(c) || c == '_' || c == '.' || c == '-' || c == '+'; });
+  return is_named ? word.substr(equals + 1) : word;
+}
+
+// "{name}" as all of a word, which no shell fills in.
+std::optional<std::string> all_in_braces(std::string_view text) {
+  const auto found = in_braces(text);
+  return found && found->size() == text.size() && text.size() > 4 ? found : std::nullopt;
+}
+
+// A folder that is nowhere, whatever stands around it.
+std::optional<std::string> no_root(std::string_view text) {
+  for (std::string_view root : {"/path/to/", "/your_", "/PATH/TO/"}) {
+    if (text.find(root) != std::string_view::npos) return std::string(root);
+  }
+  return std::nullopt;
+}
+
+// Texts to people and code of other languages: in them a path alone says more.
+bool is_code(std::string_view text) {
+  return text.find_first_of("\n;()") != std::string_view::npos ||
+         text.find("mktemp") != std::string_view::npos;
+}
+
+std::optional<std::string> blank_in_sentence(std::string_view text) {
+  if (auto found = no_root(text)) return found;
+  return is_code(text) ? std::nullopt : blank_phrase(text);
+}
+
+std::optional<std::string> blank_in_word(const Call& call, const bash::Word& word) {
+  const std::string whole = own_text(word);
+  const std::string_view text = behind_name(whole);
+  if (is_code(whole) || text.find(' ') != std::string_view::npos) return blank_in_sentence(text);
+  if (text == "XX") return std::string(text);
+  // Docker's own.
+  const bool is_go =
+      text.find("{{.") != std::string_view::npos || text.find("{{range") != std::string_view::npos;
+  if (auto found = form_mark(text); found && !knows_braces(call) && !is_go) return found;
+  if (auto found = blank_part(text)) return found;
+  if (auto found = whole_name(text)) return found;
+  return knows_braces(call) ? std::nullopt : all_in_braces(text);
+}
+
+// "$YOUR_IMAGE", where nothing gives it a value.
+std::optional<std::string> your_variable(const bash::Word& word, const Script& script) {
+  for (const bash::Piece& piece : word.pieces) {
+    const bool is_yours = piece.kind == bash::PieceKind::variable && piece.operation.empty() &&
+                          to_lower(piece.text).starts_with("your_");
+    if (is_yours && !script.variables.contains(piece.text)) return "$" + piece.text;
+  }
+  return std::nullopt;
+}
+
+// "cd [the folder with data]", "source {ENVIRONMENT SCRIPT HERE}": several words between one pair of marks.
+const bash::Word* wide_marks(const Call& call, const Script& script) {
+  for (const char* pair : {"[]", "{}"}) {
+    for (std::size_t i = 0; i + 1 < call.typed.size(); ++i) {
+      const std::string_view begin = script.at(call.typed[i]->span);
+      const bool is_apart = begin == "{{";
+      const bool opens = begin.size() > 1 && begin[0] == pair[0] && (is_letter(begin[1]) || is_apart) &&
+                         begin.find(pair[1]) == std::string_view::npos &&
+                         begin.find(',') == std::string_view::npos;
+      if (!opens) continue;
+      for (std::size_t j = i + 1; j < call.typed.size(); ++j) {
+        const std::string_view end = script.at(call.typed[j]->span);
+        if (end.size() > 1 && end.find(pair[0]) == std::string_view::npos &&
+            (end.ends_with(pair[1]) || end.find(std::string(1, pair[1]) + "/") != std::string_view::npos))
+          return call.typed[i];
+      }
+    }
+  }
+  return nullptr;
+}
+
+// The words of a call and what its output is sent to.
+std::vector<const bash::Word*> words_of(const Call& call) {
+  std::vector<const bash::Word*> words = {call.program_word};
+  words.insert(words.end(), call.typed.begin(), call.typed.end());
+  const bool is_first = !call.command->words.empty() && call.program_word == &call.command->words[0];
+  for (const bash::Redirection& redirection : call.command->redirections) {
+    if (is_first &&
+        (redirection.operation == ">" || redirection.operation == ">>" || redirection.operation == "&>"))
+      words.push_back(&redirection.target);
+  }
+  return words;
+}
+
 void find_in_commands(const Script& script, Report& report) {
   std::set<std::size_t> lines;  // one finding for each
   for (const Call& call : script.calls) {
     // Words behind srun are those of srun, unless another shell reads them.
     const Call* launcher = script.launcher_of(call);
-    if (call.program == "echo" || call.program == "printf" || call.program == "mktemp" ||
-        (launcher != nullptr && launcher->command == call.command))
-      continue;
-    std::vector<const bash::Word*> words = {call.program_word};
-    words.insert(words.end(), call.typed.begin(), call.typed.end());
-    for (const bash::Word* word : words) {
-      const std::string text = flat(*word, script.text);
-      const bool is_option = text.find('=') != std::string::npos && text.starts_with("s/");  // of sed
-      const bool is_dots = text == "..." || text.ends_with("/...");
-      std::optional<std::string> found = is_dots ? std::optional(text) : crosses(text);
-      if (!found && text == "XX") found = text;
-      if (!found) found = yours(text);
-      if (!found) found = path_to(text);
-      if (!found) found = named_for_its_kind(text);
-      if (!found) found = between_ats(text);
-      if (!found) found = whole_name(text);
-      if (!found || is_option || !lines.insert(script.line_of(word->span.begin).begin).second) continue;
+    if (has_own_language(call) || (launcher != nullptr && launcher->command == call.command)) continue;
+    const bash::Word* wide = wide_marks(call, script);
+    for (const bash::Word* word : words_of(call)) {
+      std::optional<std::string> found = blank_in_word(call, *word);
+      if (!found) found = your_variable(*word, script);
+      if (!found && word == wide) found = script.at(word->span);
+      if (!found || !lines.insert(script.line_of(word->span.begin).begin).second) continue;
       ScriptFinding& finding =
           report.add(word->span, report.say("'{}' is left to be filled in", printable(*found)));
       if (activates_environment(call) && works_in_containers(script)) finding.level = Level::advice;
@@ -274,39 +298,60 @@ bool is_hash(std::string_view value) {
   return value == "#" || value.starts_with("#.") || value.starts_with("#/");
 }
 
-// "your_key", "/data/YOUR_NAME/set": all of a name, not a part of one.
-bool is_yours(std::string_view value) {
-  if (value.find(' ') != std::string_view::npos || value.find('$') != std::string_view::npos) return false;
-  const auto found = yours(value);
-  const std::string lower = to_lower(value);
-  return found && (lower.starts_with("your") || lower.find("/your") != std::string::npos);
-}
-
 bool is_used(const Script& script, const std::string& name) {
   return script.text.find("$" + name) != std::string::npos ||
          script.text.find("${" + name) != std::string::npos;
 }
 
+std::optional<std::string> blank_in_value(const std::string& value) {
+  if (is_code(value) || value.find(' ') != std::string::npos) return blank_in_sentence(value);
+  if (is_hash(value) || (value.size() > 2 && value.find_first_not_of('?') == std::string::npos)) return value;
+  if (auto found = to_do(value)) return found;
+  if (auto found = form_mark(value)) return found;
+  if (auto found = blank_part(value)) return found;
+  if (auto found = blank_phrase(value)) return found;
+  return all_in_braces(value);
+}
+
+// "DATA=[path to the data]": for the shell a program "to".
+bool is_wide_value(const Setting& setting, const Call& call, const Script& script) {
+  const std::string_view value = script.at(setting.assignment->value.span);
+  return value.size() > 1 && value[0] == '[' && is_letter(value[1]) &&
+         value.find(']') == std::string_view::npos && !call.typed.empty() &&
+         script.at(call.typed.back()->span).ends_with(']') &&
+         call.span.begin > setting.assignment->span.end &&
+         script.line_of(call.span.begin) == script.line_of(setting.assignment->span.begin);
+}
+
+// As "--data $NAME", without quotes: a sentence there becomes many words.
+bool is_used_bare(const Script& script, const std::string& name) {
+  return std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& call) {
+    return !has_own_language(call) &&
+           std::any_of(call.typed.begin(), call.typed.end(), [&](const bash::Word* word) {
+             const std::string_view text = script.at(word->span);
+             return text == "$" + name || text == "${" + name + "}";
+           });
+  });
+}
+
 // TOKEN="<Your token>", DATA=/path/to/data, ROOT="todo:ROOT"
 void find_in_settings(const Script& script, Report& report) {
   for (const Setting& setting : script.settings) {
-    const std::string& value = setting.value;
-    const auto crossed = crosses(value);
-    const bool is_secret =
-        setting.is_exported && (setting.name.ends_with("_KEY") || setting.name.ends_with("_TOKEN"));
-    const bool is_left = value.starts_with("/path/to/") || value.starts_with("path/to/") || to_do(value) ||
-                         is_yours(value) || (crossed && *crossed == value) || is_hash(value);
-    if (is_left && (is_used(script, setting.name) || is_secret) && !setting.context.is_condition &&
-        setting.context.function.empty()) {
-      report.add(setting.assignment->value.span,
-                 report.say("'{}' is left to be filled in", printable(value)));
+    const bash::Assignment& assignment = *setting.assignment;
+    if (setting.context.is_condition || !setting.context.function.empty() ||
+        (!setting.is_exported && !setting.is_of_command && !is_used(script, setting.name)))
       continue;
+    std::optional<std::string> found = blank_in_value(own_text(assignment.value));
+    for (const bash::Word& element : assignment.elements) {
+      if (!found) found = blank_in_value(own_text(element));
     }
-    const auto name = angle_name(value);
-    const bool is_for_you =
-        to_lower(value).find("your") != std::string::npos || value.find(' ') != std::string::npos;
-    if (!name || name->size() != value.size() || !is_for_you) continue;
-    report.add(setting.assignment->value.span, report.say("'{}' is left to be filled in", printable(value)));
+    const bool is_wide = std::any_of(script.calls.begin(), script.calls.end(),
+                                     [&](const Call& call) { return is_wide_value(setting, call, script); });
+    if (is_wide) found = script.at(script.line_of(assignment.span.begin));
+    if (!found && is_instruction(setting.value) && is_used_bare(script, setting.name)) found = setting.value;
+    if (!found) continue;
+    const bash::Span at = assignment.is_array ? assignment.span : assignment.value.span;
+    report.add(at, report.say("'{}' is left to be filled in", printable(*found)));
   }
 }
 
@@ -329,10 +374,9 @@ constexpr Rule kRules[] = {
 std::optional<std::string> placeholder_in(std::string_view value) {
   if (value == "...") return std::string(value);
   if (auto found = angle_name(value)) return found;
-  if (auto found = crosses(value)) return found;
-  if (auto found = path_to(value)) return found;
+  if (auto found = form_mark(value)) return found;
   if (auto found = to_do(value)) return found;
-  return yours(value);
+  return blank_part(value);
 }
 
 std::span<const Rule> placeholder_rules() { return kRules; }

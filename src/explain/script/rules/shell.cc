@@ -11,6 +11,11 @@
 namespace stoker::explain {
 namespace {
 
+bool is_used(const Script& script, std::string_view name) {
+  return script.text.find(format("${}", name)) != std::string::npos ||
+         script.text.find(format("${{{}", name)) != std::string::npos;
+}
+
 // "name = value": for the shell a program with two arguments.
 void find_spaced_assignment(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
@@ -22,10 +27,12 @@ void find_spaced_assignment(const Script& script, Report& report) {
     if (!is_name || !is_assigned || name == "test" || name == "expr" || name == "let" || name == "set")
       continue;
     const std::size_t end = call.typed.size() > 1 ? call.typed[1]->span.begin : call.typed[0]->span.end;
-    report.replace({call.program_word->span.begin, end},
-                   report.say("blanks beside =: the shell looks for a program {}, and ${} stays as it was",
-                              printable(name), printable(name)),
-                   format("{}=", name));
+    ScriptFinding& finding = report.replace(
+        {call.program_word->span.begin, end},
+        report.say("blanks beside =: the shell looks for a program {}, and ${} stays as it was",
+                   printable(name), printable(name)),
+        format("{}=", name));
+    if (!is_used(script, name)) finding.level = Level::time;  // no more is lost than a line of the log
   }
 }
 
@@ -51,11 +58,6 @@ void find_dollar_assignment(const Script& script, Report& report) {
                               name, name),
                    format("{}=", name));
   }
-}
-
-bool is_used(const Script& script, std::string_view name) {
-  return script.text.find(format("${}", name)) != std::string::npos ||
-         script.text.find(format("${{{}", name)) != std::string::npos;
 }
 
 // A number, a text in quotes or a path: no program, where the variable before it is used later.
@@ -246,7 +248,7 @@ void find_odd_letter(const Script& script, Report& report) {
   const auto tell = [&](const bash::Word& word) {
     if (!is_odd_outside_quotes(word, script)) return;
     const bash::Span whole = script.line_of(word.span.begin);
-    if (whole.begin == line || without_odd_letters(trim(script.at(whole))).empty()) return;
+    if (whole.begin == line || trim(without_odd_letters(trim(script.at(whole)))).empty()) return;
     line = whole.begin;
     report.replace({word.span.begin, whole.end},
                    report.say("a quote or a blank of a word processor, which stands for itself"),
@@ -257,6 +259,37 @@ void find_odd_letter(const Script& script, Report& report) {
     if (call.program == "echo" || call.program == "printf") continue;
     tell(*call.program_word);
     for (const bash::Word* word : call.typed) tell(*word);
+  }
+}
+
+// Programs whose word is a place: where the shell puts in no variable, it is none.
+bool goes_to_place(const Call& call) {
+  if (is_one_of(call.program, {"cd", "source", ".", "pushd", "mkdir"})) return true;
+  return is_one_of(call.program, {"conda", "mamba", "micromamba"}) && !call.words.empty() &&
+         call.words[0] == "activate";
+}
+
+// "cd \\$HOME/a" and "cd '$HOME/a'", as a script that writes scripts has them.
+void find_kept_variable(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    if (!goes_to_place(call) || call.context.is_remote) continue;
+    for (const bash::Word* word : call.typed) {
+      const std::string_view text = script.at(word->span);
+      const std::size_t sign = text.starts_with('\'')   ? 1
+                               : text.starts_with('\\') ? 1
+                                                        : std::string_view::npos;
+      const bool is_kept =
+          sign != std::string_view::npos && sign + 1 < text.size() && text[sign] == '$' &&
+          (std::isalpha(static_cast<unsigned char>(text[sign + 1])) != 0 || text[sign + 1] == '{');
+      // Quotes around this command are another shell's.
+      const bool is_ours = script.at(script.line_of(word->span.begin)).find('"') == std::string_view::npos;
+      if (!is_kept || !is_ours) continue;
+      const std::string_view name = text.substr(sign);
+      report.replace(
+          word->span,
+          report.say("{}: $ is a letter like others here, and no such place is there", printable(text)),
+          text.starts_with('\'') ? format("\"{}\"", name.substr(0, name.size() - 1)) : std::string(name));
+    }
   }
 }
 
@@ -279,6 +312,9 @@ constexpr Rule kRules[] = {
     {"odd-letter", Level::job, "quotes and blanks of a word processor are letters like others for the shell",
      "#!/bin/bash\npython train.py --name \u201Ca\u201D\n", "#!/bin/bash\npython train.py --name \"a\"\n",
      "shellcheck SC1110", find_odd_letter},
+    {"kept-variable", Level::job, "behind a backslash and in single quotes $ is a letter like others",
+     "#!/bin/bash\n#SBATCH -n 1\ncd \\$HOME/project\n./a\n",
+     "#!/bin/bash\n#SBATCH -n 1\ncd $HOME/project\n./a\n", "shellcheck SC2016", find_kept_variable},
 };
 
 }  // namespace

@@ -79,15 +79,49 @@ TEST(ScriptLines, values_of_another_form_than_sbatch_reads) {
 }
 
 TEST(ScriptLines, forms_that_nobody_filled_in) {
-  for (const char* line :
-       {"--account=ACCOUNT", "--account=my_project", "--account=def-user", "--partition=partition_name",
-        "--qos=[qos]", "--account=__ACCOUNT__", "--partition=yourpartition", "--account={{ account }}",
-        "--time=XX:XX:XX", "--nodes=N", "--mem=???", "--account=pXXXX", "--qos=X", "--partition=cluster-name",
-        "--account=YYYYY", "--account=mygroup", "..."})
+  for (const char* line : {"--account=ACCOUNT",
+                           "--account=my_project",
+                           "--account=def-user",
+                           "--partition=partition_name",
+                           "--qos=[qos]",
+                           "--account=__ACCOUNT__",
+                           "--partition=yourpartition",
+                           "--account={{ account }}",
+                           "--time=XX:XX:XX",
+                           "--nodes=N",
+                           "--mem=???",
+                           "--account=pXXXX",
+                           "--qos=X",
+                           "--partition=cluster-name",
+                           "--account=YYYYY",
+                           "--account=mygroup",
+                           "...",
+                           "--account=my_acct",
+                           "--account=ACCOUNT_CODE",
+                           "--partition=QUEUE",
+                           "--partition=some_queue,other_queue",
+                           "--qos=%qos",
+                           "--partition=!!PARTITION!!",
+                           "--partition=%(partition)s",
+                           "--account=project_1234567",
+                           "--account=SNICyyyy-xx-yy",
+                           "--account=##ACCOUNT##",
+                           "--time=%%time%%",
+                           "--nodes=XXXnodesXXX",
+                           "--mem=@MEM",
+                           "--time=__run_time",
+                           "--ntasks={job.tasks}",
+                           "--time=TIME_PLACEHOLDER",
+                           "--mail-type={type}",
+                           "--output=/path/%j.out",
+                           "--error=.../a.err",
+                           "--account=def-someuser"})
     EXPECT_EQ(of_line("placeholder", line), Found{"2:job"}) << line;
   for (const char* line :
        {"--account=physics", "--partition=gpu", "--account=def-smith", "--nodelist=node[a-c]",
-        "--constraint=[rack1|rack2]", "--job-name=XX", "--account=project"})
+        "--constraint=[rack1|rack2]", "--job-name=XX", "--account=project", "--account=six@a100",
+        "--partition=grete:shared", "--qos=medium+", "--partition=cluster", "--account=general",
+        "--account=$ACCOUNT", "--account=user_17", "--array=[0-9]"})
     EXPECT_THAT(of_line("placeholder", line), IsEmpty()) << line;
   EXPECT_EQ(found("placeholder", "#!/bin/bash\n#SBATCH -n 2\nsrun bash -c \"login '<TOKEN>'; ./a\"\n"),
             Found{"3:job"});
@@ -98,6 +132,90 @@ TEST(ScriptLines, forms_that_nobody_filled_in) {
   EXPECT_THAT(found("placeholder", "#!/bin/bash\n./a <in b>/dev/null\n./a < in > out\n"), IsEmpty());
   EXPECT_THAT(found("placeholder", "#!/bin/bash\nC='#ff0000'\n./a $C '<b>' !x\n"), IsEmpty());
   EXPECT_EQ(found("placeholder", "#!/bin/bash\nexport WANDB_API_KEY=your_key\n./a\n"), Found{"2:job"});
+}
+
+TEST(ScriptShell, a_dollar_that_the_shell_leaves_alone) {
+  for (const char* line :
+       {"cd \\$HOME/a", "source '$HOME/a'", "conda activate \\$WORK/env", "mkdir -p \\${OUT}"})
+    EXPECT_EQ(found("kept-variable", format("#!/bin/bash\n{}\n./a\n", line)), Found{"2:job"}) << line;
+  for (const char* line :
+       {"cd \"$HOME/a\"", "./a '$HOME'", "bash -c \"cd '$HOME/a'\"", "cd a\\$b", "conda list '$A'"})
+    EXPECT_THAT(found("kept-variable", format("#!/bin/bash\n{}\n./a\n", line)), IsEmpty()) << line;
+  EXPECT_EQ(mended("#!/bin/bash\ncd '$HOME/a'\n./a\n"), "#!/bin/bash\ncd \"$HOME/a\"\n./a\n");
+}
+
+TEST(ScriptShell, what_is_set_for_nobody_loses_nothing) {
+  EXPECT_EQ(found("assignment-blank", "#!/bin/bash\nN = 64\n./a\n"), Found{"2:time"});
+  EXPECT_EQ(found("assignment-blank", "#!/bin/bash\nN = 64\n./a $N\n"), Found{"2:job"});
+  EXPECT_EQ(found("redirect-folder", "#!/bin/bash\n#SBATCH -n 1\nexec > out/a.txt\n./a\n"), Found{"3:time"});
+  EXPECT_EQ(of_line("zero-gpus", "--gres=gpu:p4:0"), Found{"2:time"});
+  EXPECT_EQ(found("zero-gpus", "#!/bin/bash\n#SBATCH --gres=gpu:p4:0\npython train.py\n"), Found{"2:job"});
+  EXPECT_THAT(of_line("option-value", "--mail-type=START,END"), IsEmpty());
+  EXPECT_EQ(of_line("option-value", "--mail-type=START,ABORT"), Found{"2:job"});
+  EXPECT_THAT(of_line("placeholder", "--partition=gpu_partition"), IsEmpty());
+}
+
+TEST(ScriptSteps, words_of_the_program_are_not_those_of_srun) {
+  const std::string head = "#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2\n";
+  for (const char* line : {"srun ./a -n 1000", "srun --mpi=pmix ./a -N 4", "srun python a.py --nodes=8"})
+    EXPECT_THAT(found("step-too-large", format("{}{}\n", head, line)), IsEmpty()) << line;
+  // A folder with the program is there.
+  EXPECT_THAT(found("redirect-folder", head + "experiments/a.sh > experiments/a.txt\n"), IsEmpty());
+  EXPECT_THAT(found("log-folder", "#!/bin/bash\n#SBATCH -o experiments/%j.out\npython experiments/a.py\n"),
+              IsEmpty());
+  EXPECT_EQ(found("log-folder", "#!/bin/bash\n#SBATCH -o logs/%j.out\npython a.py logs/a\n"), Found{"2:job"});
+}
+
+TEST(ScriptSteps, a_loop_into_tee_hides_what_fails_in_it) {
+  const std::string head = "#!/bin/bash\n#SBATCH -n 1\n";
+  EXPECT_EQ(found("hidden-failure", head + "for i in 1 2; do\n  python a.py $i\ndone | tee log\n"),
+            Found{"4:job"});
+  EXPECT_EQ(found("hidden-failure", head + "bfc a.fq | gzip > b.gz\n"), Found{"3:job"});
+  EXPECT_THAT(
+      found("hidden-failure", head + "set -o pipefail\nfor i in 1 2; do python a.py; done | tee log\n"),
+      IsEmpty());
+  EXPECT_THAT(found("hidden-failure", head + "zcat a.gz | gzip > b.gz\n"), IsEmpty());
+}
+
+TEST(ScriptLines, words_that_nobody_filled_in) {
+  for (const char* line : {"cd [your folder]",
+                           "source {SCRIPT HERE}",
+                           "./a --data /yourdata/set",
+                           "python your_file.py",
+                           "{COMMAND}",
+                           "./a --model {model}",
+                           "cd {{ folder }}",
+                           ". /.../setup.sh",
+                           "./a @@name@@",
+                           "./a > __OUT__",
+                           "ln -s /scratch/userName/x y",
+                           "./a /x/PLACEHOLDER.fq",
+                           "$YOUR_IMAGE a",
+                           "./a /data/<user>/x/",
+                           "export HF_HOME=/scratch/xxx/hf",
+                           "export KEY_PATH=\"path to the key\"",
+                           "export N=##N##",
+                           "export PATH=...",
+                           "export NXF_DIR=/path/to/cache",
+                           "export A_TOKEN=\"your own token\"",
+                           "D=[path to the data]\n./a $D",
+                           "D=(/path/to/a /path/to/b)\n./a $D",
+                           "D=\"<data>/a\"\n./a $D",
+                           "D={ROOT}/a\n./a $D",
+                           "matlab -batch \"addpath('/path/to/a')\"",
+                           "python NOMBRE_DEL_PROGRAMA.py",
+                           "I=\"copy the table to your folder, and give its place here\"\n./a --data $I"})
+    EXPECT_EQ(found("placeholder", format("#!/bin/bash\n{}\n", line)), Found{"2:job"}) << line;
+  // What comes of such a value is told where it stands; other languages have marks of their own.
+  EXPECT_EQ(found("placeholder", "#!/bin/bash\nA=/path/to/a\nB=$A/b\n./a $B\n"), Found{"2:job"});
+  for (const char* line :
+       {"sed -i \"s/a_XXXXXXXX/b/\" f", "T=$(mktemp -d wb-XXXXX)\n./a $T", "mail -s \"your job is done\" me",
+        "awk '{print $1}' f", "./a '{\"b\": 1}'", "parallel ./a {name} ::: 1", "xargs -I{name} ./a {name}",
+        "go test ./...", "docker inspect -f '{{.Name}}' a", "python a.py path_to_data=/d",
+        "./listen2yourheart", "if [ $H == \"<your machine>\" ]; then ./a; fi",
+        "D=$(date +%%Y-%%m-%%d)\n./a $D", "export P='{data_dir}/a'", "./a --path_to_data /d",
+        "M=\"your job has ended well in time today\"\n./a $M"})
+    EXPECT_THAT(found("placeholder", format("#!/bin/bash\n{}\n", line)), IsEmpty()) << line;
 }
 
 TEST(ScriptLines, lines_that_are_comments_are_told_once) {
@@ -140,6 +258,10 @@ TEST(ScriptShell, letters_of_word_processors) {
 
 TEST(ScriptNames, programs_and_variables_that_nobody_has) {
   EXPECT_EQ(found("misspelt-command", "#!/bin/bash\nmoduel load a\nexprot B=1\n"), (Found{"2:job", "3:job"}));
+  EXPECT_EQ(found("misspelt-command", "#!/bin/bash\nmodule laod a\nconda actviate b\nload module c\n"),
+            (Found{"2:job", "3:job", "4:job"}));
+  EXPECT_EQ(mended("#!/bin/bash\nmodule laod a\nload module c\n"),
+            "#!/bin/bash\nmodule load a\nmodule load c\n");
   EXPECT_THAT(found("misspelt-command",
                     "#!/bin/bash\nsmpirun a\nmodules a\nipython a\ncondas() { :; }\ncond\n"
                     "cond() { :; }\n"),

@@ -56,6 +56,16 @@ void find_more_ranks(const Script& script, Report& report) {
   }
 }
 
+// The launcher alone, without the program that it starts and that one's words.
+Call without_program(const Call& call) {
+  std::vector<std::string> all = {call.program};
+  all.insert(all.end(), call.words.begin(), call.words.end());
+  Call own = call;
+  const auto program = inner_command(call.program, all);
+  if (program && *program > 0) own.words.resize(std::min(own.words.size(), *program - 1));
+  return own;
+}
+
 // srun's number glued to its letter: "-n4".
 std::optional<std::uint64_t> step_count(const Call& call, std::string_view letter, std::string_view name) {
   if (const auto count = count_option(call, {name, letter})) return count;
@@ -78,8 +88,10 @@ void find_large_step(const Script& script, Report& report) {
                               script.mentions("SLURM_OVERCOMMIT");
   std::uint64_t most = 0;
   const bool has_most = nodes != nullptr && parse_number(nodes->option.value, &most) && most > 0;
-  for (const Call& call : script.calls) {
-    if (call.program != "srun" || call.has("--jobid") || call.has("--overcommit") || call.has("-O")) continue;
+  for (const Call& each : script.calls) {
+    if (each.program != "srun") continue;
+    const Call call = without_program(each);
+    if (call.has("--jobid") || call.has("--overcommit") || call.has("-O")) continue;
     const auto asked = step_count(call, "-N", "--nodes");
     if (has_most && asked && *asked > most) {
       report
@@ -159,6 +171,7 @@ std::string missing_folder(const bash::Redirection& redirection, const Call& cal
     if (log.starts_with("./")) log.erase(0, 2);
     if (log == folder) return "";
   }
+  if (holds_program(script, folder)) return "";
   const bool is_made = std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& other) {
     return other.span.begin < call.span.begin && may_make(other, folder);
   });
@@ -175,11 +188,13 @@ void find_redirect_folder(const Script& script, Report& report) {
     for (const bash::Redirection& redirection : call.command->redirections) {
       const std::string folder = missing_folder(redirection, call, script, report);
       if (folder.empty()) continue;
-      report.insert_line(
+      ScriptFinding& finding = report.insert_line(
           redirection.span,
           report.say("folder {} does not exist: the shell cannot write there, and does not start {}",
                      printable(folder), call.program),
           format("mkdir -p {}", shell_quote(folder)));
+      // The shell's own output goes on into the job's log.
+      if (call.program == "exec" && call.words.empty()) finding.level = Level::time;
       return;
     }
   }
@@ -197,7 +212,33 @@ constexpr Rule kRules[] = {
      "bash: \"results/train.txt: No such file or directory\"", find_redirect_folder},
 };
 
+// "experiments/run.jl" of "julia --project=a experiments/run.jl"; "" where it cannot be told.
+std::string program_file(const Call& call, std::string_view text) {
+  const bool reads_file =
+      is_python(call.program) ||
+      is_one_of(call.program, {"julia", "Rscript", "bash", "sh", "source", ".", "perl", "ruby"});
+  if (!reads_file) return flat(*call.program_word, text);
+  const auto file = std::find_if(call.words.begin(), call.words.end(),
+                                 [](const std::string& word) { return !word.starts_with('-'); });
+  return file == call.words.end() ? "" : *file;
+}
+
+bool is_below(std::string_view file, std::string_view folder) {
+  for (std::string_view here : {"./", "$PWD/", "$SLURM_SUBMIT_DIR/"}) {
+    if (file.starts_with(here)) file.remove_prefix(here.size());
+  }
+  return file.size() > folder.size() + 1 && file.starts_with(folder) && file[folder.size()] == '/';
+}
+
 }  // namespace
+
+bool holds_program(const Script& script, std::string_view folder) {
+  if (folder.starts_with("./")) folder.remove_prefix(2);
+  return std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& call) {
+    if (!call.directory.empty() || call.context.is_remote) return false;
+    return is_below(program_file(call, script.text), folder);
+  });
+}
 
 std::span<const Rule> step_rules() { return kRules; }
 

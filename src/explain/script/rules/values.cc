@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/blanks.h"
 #include "explain/script/rules/grammar.h"
 #include "slurm/script/own_script.h"
 
@@ -69,8 +70,7 @@ void find_memory_unit(const Script& script, Report& report) {
                                 number, number),
                      "G");
     } else if (!is_bare && !slurm::parse_slurm_memory(option.value) && !option.value.empty() &&
-               option.value.find_first_of("<$=[{?@") == std::string::npos &&
-               option.value.find("XX") == std::string::npos && option.value.size() > 1) {
+               !is_memory_form(option.value) && option.value.size() > 1) {
       ScriptFinding& finding = report.add(
           directive.value, report.say("{}={}: no amount of memory that sbatch reads (as in 64G or 32000M)",
                                       option.typed, printable(option.value)));
@@ -88,9 +88,7 @@ void find_time_format(const Script& script, Report& report) {
   // "2-" is two days.
   if (lower.size() > 1 && lower.find_first_not_of("0123456789") == lower.size() - 1 && lower.back() == '-')
     return;
-  if (lower == "unlimited" || lower == "infinite" || slurm::parse_slurm_limit(lower) ||
-      lower.find_first_of("<$=[{x?@_%") != std::string::npos || lower == "n" ||
-      lower.find("..") != std::string::npos)
+  if (lower == "unlimited" || lower == "infinite" || slurm::parse_slurm_limit(lower) || is_time_form(lower))
     return;
   std::string cure;
   std::uint64_t number = 0;
@@ -128,19 +126,17 @@ void find_bad_count(const Script& script, Report& report) {
 void find_bad_mail(const Script& script, Report& report) {
   const Directive* mail = script.request.find("--mail-type");
   if (mail == nullptr || is_template(mail->option.value)) return;
+  // Beside one that it knows sbatch passes over all others (parse_mail_type of Slurm's proc_args.c).
   for (std::string_view each : split(mail->option.value, ',')) {
-    const std::string type = to_lower(trim(each));
-    const bool is_known =
-        is_one_of(type, {"none", "begin", "end", "fail", "requeue", "all", "invalid_depend", "stage_out",
-                         "time_limit", "time_limit_50", "time_limit_80", "time_limit_90", "array_tasks", ""});
-    if (is_known) continue;
-    report.add(
-        mail->value,
-        report.say(
-            "{}={}: no event that sbatch knows (BEGIN, END, FAIL, ALL, ...), and it refuses the script",
-            mail->option.typed, printable(mail->option.value)));
-    return;
+    const bool is_known = is_one_of(
+        to_lower(each), {"none", "begin", "end", "fail", "requeue", "all", "invalid_depend", "stage_out",
+                         "time_limit", "time_limit_50", "time_limit_80", "time_limit_90", "array_tasks"});
+    if (is_known) return;
   }
+  report.add(
+      mail->value,
+      report.say("{}={}: no event that sbatch knows (BEGIN, END, FAIL, ALL, ...), and it refuses the script",
+                 mail->option.typed, printable(mail->option.value)));
 }
 
 // "0-9", "1,5,7-20:2%4", as slurm_parse_array_tok has it.
@@ -199,7 +195,7 @@ void find_variable(const Script& script, Report& report) {
     const bool is_path = is_one_of(directive.option.name, {"--output", "--error", "--chdir"});
     const bool has_tilde = is_path && value.starts_with("~/");
     if (directive.option.name == "--export" || directive.option.name == "--wrap" ||
-        (!has_variable && !has_tilde))
+        (!has_variable && !has_tilde) || form_mark(value))
       continue;
     ScriptFinding& finding = report.add(
         directive.value,
@@ -233,7 +229,8 @@ void find_zero_gpus(const Script& script, Report& report) {
     ScriptFinding& finding = report.add(request.directive->value,
                                         report.say("{}={} asks for no GPU", request.directive->option.typed,
                                                    printable(request.directive->option.value)));
-    if (request.type.empty()) finding.level = Level::time;  // it may be what was meant
+    const bool wants_gpus = is_gpu_script(script) || script.mentions("train");
+    if (request.type.empty() || !wants_gpus) finding.level = Level::time;  // it may be what was meant
   }
 }
 
