@@ -10,7 +10,7 @@ namespace stoker::data {
 namespace {
 
 TEST(LoaderContents, stored_bytes_are_the_files_as_packed) {
-  const Dataset dataset(100);
+  const PictureDataset dataset(100);
   LoaderOptions options = options_of(32);
   options.content = Content::bytes;
   for (const ByteCount resident : {ByteCount{0}, 1_GiB}) {
@@ -34,7 +34,7 @@ TEST(LoaderContents, stored_bytes_are_the_files_as_packed) {
 }
 
 TEST(LoaderContents, damaged_files_are_left_out_of_stored_bytes) {
-  Dataset dataset(40);
+  PictureDataset dataset(40);
   dataset.flip_a_payload_byte(3);
   dataset.flip_a_payload_byte(7);
   LoaderOptions options = options_of(16);
@@ -87,7 +87,7 @@ TEST(LoaderContents, a_sample_without_the_file_asked_for_is_named) {
 }
 
 TEST(LoaderContents, more_damage_than_may_be_skipped_is_an_error) {
-  Dataset dataset(40);
+  PictureDataset dataset(40);
   for (std::uint64_t sample : {1, 2, 20}) dataset.flip_a_payload_byte(sample);
   LoaderOptions options = options_of(10);
   options.shuffle = Shuffle::none;
@@ -104,7 +104,7 @@ TEST(LoaderContents, more_damage_than_may_be_skipped_is_an_error) {
 }
 
 TEST(LoaderContents, without_the_check_damaged_bytes_come_through) {
-  Dataset dataset(40);
+  PictureDataset dataset(40);
   dataset.flip_a_payload_byte(3);
   LoaderOptions options = options_of(40);
   options.content = Content::bytes;
@@ -114,7 +114,7 @@ TEST(LoaderContents, without_the_check_damaged_bytes_come_through) {
 }
 
 TEST(LoaderRestart, goes_on_where_the_state_stands) {
-  const Dataset dataset(100);
+  const PictureDataset dataset(100);
   auto loader = Loader::open(dataset.source(), options_of(10)).value();
   const Got first = take(*loader);
   const std::vector<Got> rest = take_epochs(*loader, 2);
@@ -124,7 +124,7 @@ TEST(LoaderRestart, goes_on_where_the_state_stands) {
 }
 
 TEST(LoaderRestart, of_another_seed_is_refused_and_changes_nothing) {
-  const Dataset dataset(100);
+  const PictureDataset dataset(100);
   auto loader = Loader::open(dataset.source(), options_of(10)).value();
   auto same = Loader::open(dataset.source(), options_of(10)).value();
   OrderState other = loader->state();
@@ -135,7 +135,7 @@ TEST(LoaderRestart, of_another_seed_is_refused_and_changes_nothing) {
 }
 
 TEST(LoaderRestart, after_a_failure_says_the_failure) {
-  Dataset dataset(40);
+  PictureDataset dataset(40);
   dataset.flip_a_payload_byte(0);
   LoaderOptions options = options_of(10);
   options.shuffle = Shuffle::none;
@@ -146,7 +146,7 @@ TEST(LoaderRestart, after_a_failure_says_the_failure) {
 }
 
 TEST(ShardMemory, holds_nothing_beyond_its_budget) {
-  const Dataset dataset(100);
+  const PictureDataset dataset(100);
   std::uint64_t bytes = 0;
   for (const auto& shard : dataset.source().split().shards) bytes += shard.bytes;
   EXPECT_EQ(ShardMemory::create(dataset.source(), {bytes - 1}), nullptr);
@@ -154,7 +154,7 @@ TEST(ShardMemory, holds_nothing_beyond_its_budget) {
 }
 
 TEST(ShardMemory, a_shard_that_was_cut_short_is_an_error_each_time) {
-  Dataset dataset(100);
+  PictureDataset dataset(100);
   auto memory = ShardMemory::create(dataset.source(), 1_GiB);
   File shard = File::open_read_write(dataset.shard(1)).value();
   ASSERT_TRUE(shard.truncate(1024).ok());
@@ -166,7 +166,7 @@ TEST(ShardMemory, a_shard_that_was_cut_short_is_an_error_each_time) {
 }
 
 TEST(ShardMemory, gives_the_same_bytes_alone_and_from_memory) {
-  const Dataset dataset(100);
+  const PictureDataset dataset(100);
   auto memory = ShardMemory::create(dataset.source(), 1_GiB);
   bool was_in_memory = false;
   EXPECT_EQ(memory->find(dataset.source().samples().image(0).value()), nullptr);

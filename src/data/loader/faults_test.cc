@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(LoaderFaults, a_corrupt_payload_names_shard_and_sample_and_stays_an_error) {
-  Dataset dataset(50);
+  PictureDataset dataset(50);
   dataset.flip_a_payload_byte(43);
   for (std::uint32_t threads : {1, 4}) {
     LoaderOptions options = options_of(10);
@@ -36,7 +36,7 @@ TEST(LoaderFaults, a_corrupt_payload_names_shard_and_sample_and_stays_an_error) 
 }
 
 TEST(LoaderFaults, skip_leaves_damaged_samples_out_and_counts_them) {
-  Dataset dataset(30);
+  PictureDataset dataset(30);
   for (std::uint64_t sample : {0, 3, 4, 9, 25}) dataset.flip_a_payload_byte(sample);
   LoaderOptions options = options_of(10);
   options.shuffle = Shuffle::none;
@@ -59,7 +59,7 @@ TEST(LoaderFaults, skip_leaves_damaged_samples_out_and_counts_them) {
 }
 
 TEST(LoaderFaults, a_shard_that_is_gone_is_named_even_when_damage_is_skipped) {
-  Dataset dataset(90);
+  PictureDataset dataset(90);
   dataset.reopen();
   LoaderOptions options = options_of(10);
   options.shuffle = Shuffle::none;
@@ -77,7 +77,7 @@ TEST(LoaderFaults, a_shard_that_is_gone_is_named_even_when_damage_is_skipped) {
 }
 
 TEST(LoaderFaults, a_shard_cut_short_is_an_error_and_no_crash) {
-  Dataset dataset(30);
+  PictureDataset dataset(30);
   dataset.reopen();
   LoaderOptions options = options_of(10);
   options.shuffle = Shuffle::none;
@@ -92,7 +92,7 @@ TEST(LoaderFaults, a_shard_cut_short_is_an_error_and_no_crash) {
 }
 
 TEST(LoaderFaults, an_image_that_does_not_fit_the_crop_is_named) {
-  const Dataset dataset(3);
+  const PictureDataset dataset(3);
   LoaderOptions options = options_of(2);
   options.shuffle = Shuffle::none;
   options.faults = Faults::skip;
@@ -146,7 +146,7 @@ class FailingSource final : public formats::ShardSource {
 };
 
 TEST(LoaderFaults, a_disk_that_fails_is_named_and_not_taken_for_a_damaged_sample) {
-  const Dataset dataset(60);
+  const PictureDataset dataset(60);
   const FailingSource failing(dataset.source(), 1);
   LoaderOptions options = options_of(20);
   options.shuffle = Shuffle::none;
@@ -161,7 +161,7 @@ TEST(LoaderFaults, a_disk_that_fails_is_named_and_not_taken_for_a_damaged_sample
 }
 
 TEST(LoaderWaits, a_missed_deadline_names_shard_and_sample_and_nothing_is_lost) {
-  const Dataset dataset(60);
+  const PictureDataset dataset(60);
   StuckSource stuck(dataset.source(), 1);
   LoaderOptions options = options_of(45);
   options.shuffle = Shuffle::none;
@@ -183,7 +183,7 @@ TEST(LoaderWaits, a_missed_deadline_names_shard_and_sample_and_nothing_is_lost) 
 }
 
 TEST(LoaderWaits, cancel_ends_a_wait_in_another_thread) {
-  const Dataset dataset(10);
+  const PictureDataset dataset(10);
   StuckSource stuck(dataset.source(), 0);
   auto loader = Loader::open(stuck, options_of(5)).value();
   Status status;
@@ -196,7 +196,7 @@ TEST(LoaderWaits, cancel_ends_a_wait_in_another_thread) {
 }
 
 TEST(LoaderWaits, destruction_at_any_moment_ends) {
-  const Dataset dataset(40);
+  const PictureDataset dataset(40);
   for (int taken = 0; taken < 30; ++taken) {
     LoaderOptions options = options_of(3);
     options.threads = 3;

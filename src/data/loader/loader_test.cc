@@ -14,7 +14,7 @@ namespace stoker::data {
 namespace {
 
 TEST(Loader, gives_each_sample_with_its_label_and_pixels) {
-  const Dataset dataset(100);
+  const PictureDataset dataset(100);
   LoaderOptions options = options_of(32);
   options.transform.operations = {{"center_crop", {{"size", double{kSide}}}}};
   auto loader = Loader::open(dataset.source(), options).value();
@@ -40,7 +40,7 @@ TEST(Loader, gives_each_sample_with_its_label_and_pixels) {
 }
 
 TEST(Loader, gives_the_same_batches_for_any_threads_prefetch_and_cache) {
-  const Dataset dataset(90);
+  const PictureDataset dataset(90);
   auto reference = Loader::open(dataset.source(), options_of(16)).value();
   const std::vector<Got> expected = take_epochs(*reference, 3);
   for (std::uint32_t threads : {1, 2, 5}) {
@@ -58,7 +58,7 @@ TEST(Loader, gives_the_same_batches_for_any_threads_prefetch_and_cache) {
 }
 
 TEST(Loader, resumed_at_every_position_gives_the_undisturbed_sequence) {
-  const Dataset dataset(50);
+  const PictureDataset dataset(50);
   for (int rank : {0, 1}) {
     const LoaderOptions options = options_of(8, rank, 2);
     auto whole = Loader::open(dataset.source(), options).value();
@@ -74,7 +74,7 @@ TEST(Loader, resumed_at_every_position_gives_the_undisturbed_sequence) {
 }
 
 TEST(Loader, every_shuffle_shows_all_samples_and_resumes_exactly) {
-  const Dataset dataset(130);  // 4 shards
+  const PictureDataset dataset(130);  // 4 shards
   for (Shuffle shuffle : {Shuffle::none, Shuffle::every_epoch, Shuffle::full, Shuffle::by_shard}) {
     LoaderOptions options = options_of(16);
     options.shuffle = shuffle;
@@ -95,7 +95,7 @@ TEST(Loader, every_shuffle_shows_all_samples_and_resumes_exactly) {
 }
 
 TEST(Loader, shuffled_by_shard_reads_one_window_of_shards_after_the_other) {
-  const Dataset dataset(120);  // 3 shards of 40
+  const PictureDataset dataset(120);  // 3 shards of 40
   LoaderOptions options = options_of(40);
   options.shuffle = Shuffle::by_shard;
   options.window = 1;
@@ -108,7 +108,7 @@ TEST(Loader, shuffled_by_shard_reads_one_window_of_shards_after_the_other) {
 }
 
 TEST(Loader, ranks_together_see_every_sample_once_per_epoch) {
-  const Dataset dataset(83);
+  const PictureDataset dataset(83);
   for (int world : {1, 2, 3, 8}) {
     std::vector<std::uint64_t> seen;
     for (int rank = 0; rank < world; ++rank) {
@@ -126,7 +126,7 @@ TEST(Loader, ranks_together_see_every_sample_once_per_epoch) {
 }
 
 TEST(Loader, goes_on_with_another_world_size_where_the_first_left_off) {
-  const Dataset dataset(60);
+  const PictureDataset dataset(60);
   std::vector<std::uint64_t> seen;
   OrderState state;
   for (int rank : {0, 1}) {
@@ -151,7 +151,7 @@ TEST(Loader, goes_on_with_another_world_size_where_the_first_left_off) {
 }
 
 TEST(Loader, drops_an_incomplete_last_batch_when_asked) {
-  const Dataset dataset(50);
+  const PictureDataset dataset(50);
   LoaderOptions options = options_of(16);
   options.last_batch = LastBatch::drop;
   auto loader = Loader::open(dataset.source(), options).value();
@@ -166,7 +166,7 @@ TEST(Loader, drops_an_incomplete_last_batch_when_asked) {
 }
 
 TEST(Loader, a_rank_without_samples_sees_epochs_end) {
-  const Dataset dataset(2);
+  const PictureDataset dataset(2);
   LoaderOptions options = options_of(4, 2, 3);
   options.rank.remainder = Remainder::exact;
   auto loader = Loader::open(dataset.source(), options).value();
@@ -178,7 +178,7 @@ TEST(Loader, a_rank_without_samples_sees_epochs_end) {
 }
 
 TEST(Loader, batches_keep_their_memory_until_they_are_destroyed) {
-  const Dataset dataset(64);
+  const PictureDataset dataset(64);
   std::vector<Batch> held;
   std::vector<std::vector<float>> copies;
   {
@@ -197,7 +197,7 @@ TEST(Loader, batches_keep_their_memory_until_they_are_destroyed) {
 }
 
 TEST(Loader, decodes_a_small_dataset_once) {
-  const Dataset dataset(40);
+  const PictureDataset dataset(40);
   LoaderOptions options = options_of(8);
   options.cache = 4_MiB;
   auto loader = Loader::open(dataset.source(), options).value();
@@ -213,7 +213,7 @@ TEST(Loader, decodes_a_small_dataset_once) {
 }
 
 TEST(LoaderOptions, that_cannot_work_are_refused) {
-  const Dataset dataset(10);
+  const PictureDataset dataset(10);
   const auto refusal = [&](auto change, std::optional<OrderState> resume = std::nullopt) {
     LoaderOptions options = options_of(2);
     change(options);
@@ -254,7 +254,7 @@ std::uint64_t resident_kib() {
 
 TEST(LoaderMemory, is_flat_over_fifty_epochs) {
   if (kHasAddressSanitizer || kHasThreadSanitizer) GTEST_SKIP() << "sanitizers keep what was freed";
-  Dataset dataset(200);
+  PictureDataset dataset(200);
   dataset.flip_a_payload_byte(11);
   for (const Content content : {Content::images, Content::bytes}) {
     LoaderOptions options = options_of(16);

@@ -79,7 +79,7 @@ void expect_mixup_of(const Got& plain, const Mixed& mixed) {
 }
 
 TEST(LoaderMixing, mixup_mixes_images_and_labels_by_one_share) {
-  const Dataset dataset(40);
+  const PictureDataset dataset(40);
   auto plain = Loader::open(dataset.source(), options_of(10)).value();
   auto mixed = Loader::open(dataset.source(), mixing({{MixKind::mixup, 1}})).value();
   for (int batch = 0; batch < 4; ++batch) {
@@ -90,7 +90,7 @@ TEST(LoaderMixing, mixup_mixes_images_and_labels_by_one_share) {
 }
 
 TEST(LoaderMixing, cutmix_counts_labels_by_the_pixels_that_are_the_partners) {
-  const Dataset dataset(40);
+  const PictureDataset dataset(40);
   auto plain = Loader::open(dataset.source(), options_of(10)).value();
   auto mixed = Loader::open(dataset.source(), mixing({{MixKind::cutmix, 1}})).value();
   int with_a_box = 0;
@@ -112,7 +112,7 @@ TEST(LoaderMixing, cutmix_counts_labels_by_the_pixels_that_are_the_partners) {
 }
 
 TEST(LoaderMixing, is_the_same_for_any_threads_and_after_resuming) {
-  const Dataset dataset(45);
+  const PictureDataset dataset(45);
   const std::vector<MixOptions> both = {{MixKind::mixup, 0.2}, {MixKind::cutmix, 1}};
   LoaderOptions options = mixing(both);
   auto reference = Loader::open(dataset.source(), options).value();
@@ -130,7 +130,7 @@ TEST(LoaderMixing, is_the_same_for_any_threads_and_after_resuming) {
 }
 
 TEST(LoaderMixing, a_damaged_sample_is_in_no_other) {
-  Dataset dataset(20);
+  PictureDataset dataset(20);
   dataset.flip_a_payload_byte(4);
   LoaderOptions options = mixing({{MixKind::mixup, 1}});
   options.shuffle = Shuffle::none;
@@ -146,7 +146,7 @@ TEST(LoaderMixing, a_damaged_sample_is_in_no_other) {
 }
 
 TEST(LoaderMixing, batches_without_it_have_no_soft_labels) {
-  const Dataset dataset(20);
+  const PictureDataset dataset(20);
   auto loader = Loader::open(dataset.source(), options_of(10)).value();
   std::optional<Batch> batch = loader->next(soon()).value();
   ASSERT_TRUE(batch);
@@ -158,7 +158,7 @@ std::string refusal(const formats::ShardSource& source, const LoaderOptions& opt
 }
 
 TEST(LoaderMixing, refuses_what_cannot_be_mixed) {
-  const Dataset dataset(20);
+  const PictureDataset dataset(20);
   LoaderOptions options = mixing({{MixKind::mixup, 0}});
   EXPECT_EQ(refusal(dataset.source(), options), "mixup: alpha 0 is not between 0.05 and 100");
   options = mixing({{MixKind::cutmix, 1}, {MixKind::mixup, 1}});

@@ -37,9 +37,9 @@ inline std::string picture(std::uint64_t number) {
 }
 
 // A packed dataset of `samples` pictures in shards of at most 40, labels the number modulo 7.
-class Dataset {
+class PictureDataset {
  public:
-  explicit Dataset(std::uint64_t samples) {
+  explicit PictureDataset(std::uint64_t samples) {
     std::vector<std::vector<formats::TestSample>> shards;
     for (std::uint64_t i = 0; i < samples; ++i) {
       if (i % 40 == 0) shards.emplace_back();
