@@ -46,12 +46,12 @@ MAGIC = b"STK1"
 
 
 def flight() -> bytes:
-    """A head and two collectives, in the 1024 places that a file has (docs/formats/flight.md)."""
-    head = struct.pack("<8sIIqqII64s", b"STKFLGHT", 1, 0, 42, 10**9, 1024, 88, b"node1").ljust(4096, b"\0")
+    """A head and places for four collectives, of which two came (docs/formats/flight.md)."""
+    head = struct.pack("<8sIIqqII64s", b"STKFLGHT", 1, 0, 42, 10**9, 4, 88, b"node1").ljust(4096, b"\0")
     form = "<Qqqq16s16s4IiI"
     done = struct.pack(form, 1, 10, 20, 6016, b"broadcast", b"uint8", 6016, 0, 0, 0, 0, 1)
     waits = struct.pack(form, 2, 30, 0, 400, b"all-reduce", b"float32", 10, 10, 0, 0, -1, 3)
-    return head + (done + waits).ljust(1024 * 88, b"\0")
+    return head + (done + waits).ljust(4 * 88, b"\0")
 
 
 def trace() -> bytes:
