@@ -9,11 +9,11 @@
 namespace stoker::explain {
 namespace {
 
-// Of these sbatch refuses an empty value.
+// Of these sbatch or slurmctld refuses an empty value.
 bool refuses_empty(std::string_view name) {
   return is_one_of(name, {"--ntasks", "--ntasks-per-node", "--tasks-per-node", "--ntasks-per-core",
                           "--cpus-per-task", "--mem", "--mem-per-cpu", "--mem-per-gpu", "--time", "--nodes",
-                          "--mail-type", "--threads-per-core", "--tmp"});
+                          "--mail-type", "--threads-per-core", "--tmp", "--partition"});
 }
 
 // "--time" as the last word of its line: it takes the next line's first word, whatever that is.

@@ -23,6 +23,9 @@ void tell_name(const Directive& directive, std::string_view likely, const Said& 
                  report.say("{}; did you mean {}?", text.text(), likely), std::string(likely));
 }
 
+// "!/bin/bash": for sbatch the first command, behind which it reads no options.
+bool has_half_a_mark(const Script& script) { return script.text.starts_with("!/"); }
+
 void find_no_interpreter(const Script& script, Report& report) {
   if (slurm::is_script(script.text)) return;
   const bool has_mark = script.text.starts_with("\xEF\xBB\xBF#!");
@@ -30,6 +33,13 @@ void find_no_interpreter(const Script& script, Report& report) {
     report.replace({0, 3},
                    report.say("a byte order mark stands before #!, and sbatch takes the file for no script"),
                    "");
+    return;
+  }
+  if (has_half_a_mark(script)) {
+    report.replace(
+        {0, 0},
+        report.say("the first line is not #! and an interpreter, and sbatch takes the file for no script"),
+        "#");
     return;
   }
   report.insert_line(
@@ -40,6 +50,7 @@ void find_no_interpreter(const Script& script, Report& report) {
 
 // Told once, and mended in all lines.
 void find_late_directive(const Script& script, Report& report) {
+  if (has_half_a_mark(script)) return;  // told of the first line
   const auto first = script.source->mark(script.first_command).line;
   const std::size_t header = script.line_of(script.first_command).begin;
   const Directive* told = nullptr;

@@ -293,6 +293,43 @@ void find_kept_variable(const Script& script, Report& report) {
   }
 }
 
+bool asks_for_own_folder(std::string_view text) {
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+  return (has("dirname") || has("realpath") || has("readlink")) &&
+         (has("$0") || has("${0}") || has("BASH_SOURCE"));
+}
+
+// "cd $(dirname $0)": Slurm runs a copy of the script, and $0 is that one's place.
+void find_spool_folder(const Script& script, Report& report) {
+  // Who knows of the copy looks elsewhere, too.
+  if (script.request.directives.empty() || script.mentions("SLURM_SUBMIT_DIR") ||
+      script.mentions("scontrol show job"))
+    return;
+  const auto tell = [&](bash::Span at) {
+    report
+        .add(at,
+             report.say(
+                 "Slurm runs a copy of the script, so that this is the folder of slurmd and not that of the "
+                 "project"))
+        .fix = "$SLURM_SUBMIT_DIR";
+  };
+  for (const Setting& setting : script.settings) {
+    const bash::Span span = setting.assignment->span;
+    // PYTHONPATH of the project's root is often there by the current folder, too.
+    if (setting.context.is_condition || !setting.context.function.empty() || !is_used(script, setting.name) ||
+        setting.name == "PYTHONPATH" || !asks_for_own_folder(script.at(span)))
+      continue;
+    return tell(span);
+  }
+  for (const Call& call : script.calls) {
+    const bool goes = is_one_of(call.program, {"cd", "pushd", "source", "."}) && !call.context.is_condition &&
+                      !call.context.is_substituted && call.context.function.empty();
+    for (const bash::Word* word : call.typed) {
+      if (goes && asks_for_own_folder(script.at(word->span))) return tell(word->span);
+    }
+  }
+}
+
 constexpr Rule kRules[] = {
     {"assignment-blank", Level::job,
      "with a blank beside =, or a $ before the name, the shell sets nothing and runs the name",
@@ -315,6 +352,10 @@ constexpr Rule kRules[] = {
     {"kept-variable", Level::job, "behind a backslash and in single quotes $ is a letter like others",
      "#!/bin/bash\n#SBATCH -n 1\ncd \\$HOME/project\n./a\n",
      "#!/bin/bash\n#SBATCH -n 1\ncd $HOME/project\n./a\n", "shellcheck SC2016", find_kept_variable},
+    {"spool-folder", Level::job,
+     "Slurm runs a copy of a batch script, so that $0 leads to slurmd's own folder",
+     "#!/bin/bash\n#SBATCH -n 1\ncd \"$(dirname \"$0\")\"\n./a\n",
+     "#!/bin/bash\n#SBATCH -n 1\ncd \"$SLURM_SUBMIT_DIR\"\n./a\n", "users' notes", find_spool_folder},
 };
 
 }  // namespace

@@ -144,6 +144,25 @@ TEST(ScriptShell, a_dollar_that_the_shell_leaves_alone) {
   EXPECT_EQ(mended("#!/bin/bash\ncd '$HOME/a'\n./a\n"), "#!/bin/bash\ncd \"$HOME/a\"\n./a\n");
 }
 
+TEST(ScriptShell, the_folder_of_the_copy_that_slurm_runs) {
+  const std::string head = "#!/bin/bash\n#SBATCH -n 1\n";
+  for (const char* line : {"cd $(dirname $0)", "D=$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\ncd $D",
+                           "D=$(dirname $(realpath $0))\nsource $D/env.sh"})
+    EXPECT_EQ(found("spool-folder", format("{}{}\n./a\n", head, line)), Found{"3:job"}) << line;
+  for (const char* line :
+       {"D=$(dirname $0)", "cat \"$(readlink -f $0)\"", "cd ${SLURM_SUBMIT_DIR:-$(dirname $0)}"})
+    EXPECT_THAT(found("spool-folder", format("{}{}\n./a\n", head, line)), IsEmpty()) << line;
+  EXPECT_THAT(found("spool-folder", "#!/bin/bash\ncd $(dirname $0)\n./a\n"), IsEmpty());
+}
+
+TEST(ScriptLines, a_first_line_without_its_first_letter_is_told_once) {
+  const std::string script = "!/bin/bash\n#SBATCH -n 1\n./a\n";
+  EXPECT_EQ(found("no-interpreter", script), Found{"1:job"});
+  EXPECT_THAT(found("late-directive", script), IsEmpty());
+  EXPECT_EQ(mended(script), "#" + script);
+  EXPECT_EQ(of_line("option-value", "--partition="), Found{"2:job"});
+}
+
 TEST(ScriptShell, what_is_set_for_nobody_loses_nothing) {
   EXPECT_EQ(found("assignment-blank", "#!/bin/bash\nN = 64\n./a\n"), Found{"2:time"});
   EXPECT_EQ(found("assignment-blank", "#!/bin/bash\nN = 64\n./a $N\n"), Found{"2:job"});
