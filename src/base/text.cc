@@ -171,10 +171,6 @@ bool steers_terminal(std::string_view letter) {
 
 }  // namespace
 
-std::string counted(std::uint64_t count, std::string_view what) {
-  return format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {

@@ -89,8 +89,6 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
 /// Bytes of the valid UTF-8 sequence at the start of `text`, 0 if there is none (RFC 3629: nothing overlong,
 /// no surrogates, at most U+10FFFF).
 std::size_t utf8_length(std::string_view text);
-/// "1 rank", "2 ranks".
-std::string counted(std::uint64_t count, std::string_view what);
 /// `text` for one line of a terminal or log: control bytes and invalid UTF-8 become \xNN.
 std::string printable(std::string_view text);
 /// `text` in single quotes as a POSIX shell reads it back, bare where no quoting is needed.

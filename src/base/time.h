@@ -36,9 +36,6 @@ class RealClock final : public Clock {
   void sleep(Duration duration) override;
 };
 
-/// What the machine's clock says of time that only passes.
-inline MonoTime mono_now() { return RealClock().mono(); }
-
 /// A clock that moves only when told. Thread-compatible.
 class FakeClock final : public Clock {
  public:

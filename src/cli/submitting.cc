@@ -1,4 +1,5 @@
 // What `submit`, `resume` and `rerun` share: putting a request into the queue and saying where it is.
+#include "base/counted.h"
 #include "base/json/json.h"
 #include "cli/running.h"
 #include "cli/runs.h"

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "base/now.h"
 #include "base/thread.h"
 #include "net/seal.h"
 

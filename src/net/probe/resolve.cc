@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/process.h"
 
 namespace stoker::net {

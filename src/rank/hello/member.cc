@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/process.h"
 #include "base/thread.h"
 #include "net/port.h"

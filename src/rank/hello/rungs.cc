@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "rank/hello/ladder.h"
 #include "rank/hello/wire.h"
 

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <poll.h>
 
+#include "base/counted.h"
+#include "base/now.h"
 #include "rank/hello/ladder.h"
 
 namespace stoker::rank::hello {

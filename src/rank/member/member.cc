@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/process.h"
 #include "net/port.h"
 #include "rank/environment.h"

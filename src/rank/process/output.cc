@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/now.h"
 
 namespace stoker::rank {
 namespace {
