@@ -70,7 +70,7 @@ const re2::RE2& blank_phrases() {
 
 const re2::RE2& to_dos() {
   static const re2::RE2 kToDos(
-      R"((?:^|[^A-Za-z])((?:[A-Z0-9]+_)*PLACEHOLDER|CHANGE_?ME|REPLACE_?ME|FILL_?ME|FILL_?IN|FIX_?ME)(?:$|[^A-Za-z]))");
+      R"((?:^|[^A-Za-z])((?:[A-Z0-9]+_)*PLACEHOLDER|(?:REPLACE|INSERT|ENTER|CHANGE)_(?:WITH|THIS|YOUR|BY|THE)_[A-Z_]+|CHANGE_?ME|REPLACE_?ME|FILL_?ME|FILL_?IN|FIX_?ME)(?:$|[^A-Za-z]))");
   return kToDos;
 }
 

@@ -44,6 +44,13 @@ bool is_last(const Script& script, const Call& call) {
   return call.span.begin >= last.span.begin && call.span.end <= last.span.end;
 }
 
+// Nothing is run behind the pipe, in the loop that it is part of neither.
+bool is_very_last(const Script& script, const Call& call) {
+  return is_last(script, call) &&
+         std::none_of(script.calls.begin(), script.calls.end(),
+                      [&](const Call& other) { return other.span.begin >= call.pipeline->span.end; });
+}
+
 // The last command of a script, whose words are kept: worth more than a look at the machine.
 bool is_kept_work(const Script& script, const Call& call, std::string_view last) {
   constexpr std::array<std::string_view, 36> kLooks = {
@@ -117,7 +124,7 @@ void find_hidden_failure(const Script& script, Report& report) {
                                        "pipe is that of {}, and the job ends as COMPLETED",
                                        call.program, name),
                             "set -o pipefail");
-    if (!stops && !is_last(script, call)) finding.level = Level::time;
+    if (!stops && !is_very_last(script, call)) finding.level = Level::time;
   }
 }
 

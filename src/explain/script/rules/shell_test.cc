@@ -194,6 +194,8 @@ TEST(ScriptSteps, a_loop_into_tee_hides_what_fails_in_it) {
       found("hidden-failure", head + "set -o pipefail\nfor i in 1 2; do python a.py; done | tee log\n"),
       IsEmpty());
   EXPECT_THAT(found("hidden-failure", head + "zcat a.gz | gzip > b.gz\n"), IsEmpty());
+  EXPECT_EQ(found("hidden-failure", head + "for i in 1 2; do\n  python a.py | sort > b\n  ./b\ndone\n"),
+            Found{"4:time"});
 }
 
 TEST(ScriptLines, words_that_nobody_filled_in) {
@@ -223,6 +225,7 @@ TEST(ScriptLines, words_that_nobody_filled_in) {
                            "D={ROOT}/a\n./a $D",
                            "matlab -batch \"addpath('/path/to/a')\"",
                            "python NOMBRE_DEL_PROGRAMA.py",
+                           "./a /data/REPLACE_WITH_YOUR_FILE.pt",
                            "I=\"copy the table to your folder, and give its place here\"\n./a --data $I"})
     EXPECT_EQ(found("placeholder", format("#!/bin/bash\n{}\n", line)), Found{"2:job"}) << line;
   // What comes of such a value is told where it stands; other languages have marks of their own.
