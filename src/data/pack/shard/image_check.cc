@@ -71,7 +71,7 @@ class PlainHeader {
     } else if (marker == 0xCC || marker == 0xDC || marker == 0xDE) {
       is_plain_ = false;  // arithmetic coding, number of lines, hierarchical
     } else if (marker == 0xDA) {
-      is_plain_ = is_plain_ && frames_ == 1;
+      is_plain_ = is_plain_ && frames_ == 1 && scan_fits(segment);
     }
   }
   std::optional<ImageInfo> info() const {
@@ -95,7 +95,21 @@ class PlainHeader {
     for (unsigned c = 0; is_plain_ && c < components; ++c) {
       const unsigned sampling = at(segment, 9 + 3 * c);
       is_plain_ = (sampling & 15) >= 1 && (sampling & 15) <= 4 && sampling >> 4 >= 1 && sampling >> 4 <= 4;
+      ids_[c] = at(segment, 8 + 3 * c);
+      for (unsigned before = 0; before < c; ++before) is_plain_ = is_plain_ && ids_[before] != ids_[c];
     }
+  }
+
+  // Of components that the frame has.
+  bool scan_fits(std::span<const std::byte> segment) const {
+    if (segment.size() < 3) return false;
+    const unsigned components = at(segment, 2);
+    if (components < 1 || components > info_.channels || segment.size() != 6 + 2 * components) return false;
+    const auto ids = std::span(ids_).first(info_.channels);
+    for (unsigned c = 0; c < components; ++c) {
+      if (std::find(ids.begin(), ids.end(), at(segment, 3 + 2 * c)) == ids.end()) return false;
+    }
+    return true;
   }
 
   static bool huffman_fits(std::span<const std::byte> segment) {
@@ -122,6 +136,7 @@ class PlainHeader {
   bool is_plain_ = true;
   int frames_ = 0;
   ImageInfo info_;
+  std::array<unsigned, 3> ids_{};  // of the frame's components
 };
 
 // Walks marker by marker to the end of the image (EOI). What follows it is no business of ours: cameras put

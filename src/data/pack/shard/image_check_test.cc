@@ -22,6 +22,19 @@ std::string jpeg_head() {
          bytes({0xFF, 0xDA, 0, 8, 1, 1, 0, 0, 63, 0});
 }
 
+TEST(ScanImage, a_jpeg_whose_first_scan_is_of_no_component_of_its_frame_is_broken) {
+  const std::string head = jpeg_head();
+  const std::string end = bytes({0x11, 0xFF, 0xD9});
+  EXPECT_TRUE(scan(head + end).is_good);
+  const std::size_t components = head.size() - 6;
+  for (const auto& [at, value] :
+       {std::pair(components, '\0'), std::pair(components, '\2'), std::pair(components + 1, '\7')}) {
+    std::string other = head + end;
+    other[at] = value;
+    EXPECT_EQ(scan(other).reason, "broken") << at;
+  }
+}
+
 TEST(ScanImage, takes_a_jpeg_that_ends_in_its_marker) {
   const ImageVerdict verdict = scan(jpeg_head() + bytes({1, 2, 0xFF, 0, 3, 0xFF, 0xD0, 4, 0xFF, 0xD9}));
   EXPECT_TRUE(verdict.is_good) << verdict.reason << ": " << verdict.detail;
