@@ -157,16 +157,6 @@ def test_so_is_one_of_a_plain_page_that_is_read_where_it_lies(stoker, tmp_path):
     assert stoker("data", "index", "hub", code=1).err.endswith(said)
 
 
-def test_a_table_without_files_says_what_is_read(stoker, tmp_path):
-    (tmp_path / "hub").mkdir()
-    pyarrow.parquet.write_table(pyarrow.table({"age": [1, 2], "weight": [0.5, 0.25]}), tmp_path / "hub/train.parquet")
-    done = stoker("data", "index", "hub", code=2)
-    assert done.err == (
-        "hub/train.parquet: holds numbers and no files: nothing in it is an array as it lies\n"
-        "  try: stoker data convert hub OUT --format tar\n"
-    )
-
-
 def test_a_packed_dataset_is_a_source_as_it_was_before_its_index(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", HDF5["gzip"])

@@ -285,7 +285,9 @@ for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=
     assert python(code, "hub") == f"{b''.join(images[3:14]).hex()} {list(range(3, 14))}\n"
     before = (tmp_path / "hub/index.bin").read_bytes()
     (tmp_path / "hub/index.bin").unlink()
-    assert "it held what is in no shard, or other rows (--where)" in stoker("data", "index", "hub", code=2).err
+    assert (
+        "it held what is in no shard, or other rows or columns (--where, " in stoker("data", "index", "hub", code=2).err
+    )
     stoker("data", "index", "hub", "--where", "label >= 3 and score < 1.75", code=0)
     assert (tmp_path / "hub/index.bin").read_bytes() == before
 
@@ -295,8 +297,13 @@ def test_rows_that_cannot_be_chosen_where_they_lie_are_told(stoker, table, tmp_p
         "hub/train.parquet: --where: character 9, ''x'': sepal holds int16"
     )
     assert stoker("data", "index", "hub", "--where", "sepal >", code=2).err.startswith("data index: --where: ends ")
-    none = "hub: no row of its tables is so (--where)\n"
-    assert stoker("data", "index", "hub", "--where", "sepal > 1000", code=2).err == none
+    none = "hub: none of 60 rows is so (--where)\n"
+    numbers = ("--columns", "sepal")
+    assert stoker("data", "index", "hub", *numbers, "--where", "sepal > 1000", code=2).err == none
+    assert (
+        stoker("data", "index", "hub", "--where", "sepal > 1000", code=2).err
+        == "hub: no row of its tables is so (--where)\n"
+    )
     packing.make_animals(tmp_path / "animals")
     stoker("data", "pack", "animals", "tarred", code=0)
     (tmp_path / "tarred/manifest.json").unlink()

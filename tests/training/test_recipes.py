@@ -8,6 +8,7 @@ import struct
 from array import array
 from pathlib import Path
 
+import numpy
 import packing
 import pyarrow
 import pyarrow.parquet
@@ -200,6 +201,23 @@ def test_a_perceptron_learns_from_a_parquet_table(stoker):
     assert steps[0]["loss"] == pytest.approx(math.log(2), rel=0.5)
     assert sum(row["top1"] for row in steps[-10:]) / 10 > 0.9
     stoker("run", job, "--set", "train.epochs=1", code=0)
+
+
+def test_losses_are_the_same_from_a_table_where_it_lies_and_from_its_copy(stoker):
+    chance = numpy.random.default_rng(3)
+    columns: dict[str, object] = {f"x_{i}": chance.normal(size=400).astype("f4") for i in range(5)}
+    columns["winner"] = [("first", "second")[int(a > b)] for a, b in zip(columns["x_0"], columns["x_1"], strict=True)]
+    (stoker.folder / "tables").mkdir()
+    pyarrow.parquet.write_table(pyarrow.table(columns), stoker.folder / "tables/train.parquet", row_group_size=90)
+    options = ("--tensor", "features=x_*", "--label", "winner")
+    stoker("data", "convert", "tables", "copy", "--format", "tar", *options, code=0)
+    stoker("data", "index", "tables", *options, code=0)
+    train_by = "{model: mlp, epochs: 3, batch: 20, optimizer: {kind: adamw, lr: 0.02}, mlp: {hidden: [16]}}"
+    told = []
+    for dataset in ("copy", "tables"):
+        _, steps = train(stoker, write_job(stoker.folder, stoker.folder / dataset, train_by))
+        told.append([(row["step"], row["loss"]) for row in steps])
+    assert len(told[0]) == 30 and told[0] == told[1]
 
 
 def test_which_array_of_a_table_a_perceptron_sees_has_to_be_said(stoker):

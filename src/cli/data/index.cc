@@ -5,11 +5,12 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/choice.h"
+#include "cli/data/pack_report.h"
+#include "cli/data/table_words.h"
 #include "cli/data/threads.h"
 #include "cli/output.h"
 #include "data/look/export_index.h"
 #include "data/look/index_build.h"
-#include "data/look/tables/condition.h"
 
 namespace stoker::cli {
 namespace {
@@ -105,9 +106,8 @@ int data_index(std::span<const std::string> words, Output& out) {
                    "wids, dali, energon, hdf5: also the index files that these read");
   WindowWords window_words;
   window_words.declare(arguments);
-  std::string where;
-  arguments.option("--where", &where, "CONDITION",
-                   "of Parquet: only rows for which it is true: \"split = 'train' and width >= 224\"");
+  TableWords table_words;
+  table_words.declare(arguments);
   threads.declare(arguments);
   arguments.example("stoker data index shards/ --export wids,dali");
   if (const auto code = arguments.parse(words, out)) return *code;
@@ -118,10 +118,12 @@ int data_index(std::span<const std::string> words, Output& out) {
   if (!thread_count.ok()) return out.fail(thread_count.error());
   auto windows = window_words.options();
   if (!windows.ok()) return out.fail(windows.error());
-  if (const auto condition = data::parse_condition(where); !where.empty() && !condition.ok())
-    return out.fail(condition.status().with_context("data index"));
-  if (!where.empty() && *windows)
-    return out.fail(invalid("data index: --where and --window: give one of them"));
+  const auto table = table_words.options("data index");
+  if (!table.ok()) return out.fail(table.error());
+  if (table->is_set() && *windows)
+    return out.fail(
+        invalid("data index: --window is for arrays, --where, --columns, --tensor, --label, --key and "
+                "--missing are for tables"));
   install_stop_signals();
   auto progress = out.progress("");
   // An export of a dataset that is whole needs no new index.
@@ -134,7 +136,7 @@ int data_index(std::span<const std::string> words, Output& out) {
     if (!manifest.ok()) return out.fail(manifest.error());
     built->manifest = std::move(*manifest);
   } else {
-    built = data::build_index(path, {*thread_count, std::move(*windows), where}, *progress);
+    built = data::build_index(path, {*thread_count, std::move(*windows), *table}, *progress);
   }
   if (!built.ok()) return out.fail(built.error());
   std::vector<std::string> written;
@@ -149,6 +151,7 @@ int data_index(std::span<const std::string> words, Output& out) {
   }
   progress.reset();
   print_index(folder, built->manifest, written, notes, out);
+  if (built->table) print_table(*built->table, *table, out);
   return exit_code::kOk;
 }
 

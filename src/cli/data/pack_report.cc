@@ -45,15 +45,6 @@ nlohmann::ordered_json compression_json(const std::optional<data::CompressionAdv
           {"kinds", kinds}};
 }
 
-void print_table(const data::TableFacts& table, const data::TableOptions& options, Output& out) {
-  if (!options.where.empty()) {
-    out.line("  {} of {} rows chosen, {} of {} read (--where)", grouped(table.chosen), grouped(table.rows),
-             grouped(table.groups_read), plural(table.groups, "row group", "row groups"));
-  }
-  if (table.dropped > 0)
-    out.line("  {} left out: a value is missing (--missing drop)", plural(table.dropped, "row", "rows"));
-}
-
 void print_notes(const data::PackPlan& plan, Output& out) {
   if (plan.compression) print_compression(*plan.compression, out);
   if (plan.version) out.line("  version {}", version_text(*plan.version));
@@ -68,6 +59,15 @@ void print_notes(const data::PackPlan& plan, Output& out) {
 }
 
 }  // namespace
+
+void print_table(const data::TableFacts& table, const data::TableOptions& options, Output& out) {
+  if (!options.where.empty()) {
+    out.line("  {} of {} rows chosen, {} of {} read (--where)", grouped(table.chosen), grouped(table.rows),
+             grouped(table.groups_read), plural(table.groups, "row group", "row groups"));
+  }
+  if (table.dropped > 0)
+    out.line("  {} left out: a value is missing (--missing drop)", plural(table.dropped, "row", "rows"));
+}
 
 nlohmann::ordered_json table_json(const std::optional<data::TableFacts>& table) {
   if (!table) return nullptr;

@@ -14,7 +14,6 @@
 #include "data/look/arrays/hdf5_view.h"
 #include "data/look/shard_scan.h"
 #include "data/look/tables/class_names.h"
-#include "data/look/tables/row_choice.h"
 #include "data/pack/source.h"
 #include "format/chunked/chunk_reader.h"
 #include "format/side_index.h"
@@ -57,15 +56,15 @@ class ShardReading {
   Status run(const GoOn& go_on) {
     Result<ShardScan> scan = how_.options.windows
                                  ? scan_windows(path_, printable(work_.file), *how_.options.windows)
-                                 : scan_for_index(path_);
+                                 : scan_for_index(path_, how_.options.table);
     if (!scan.ok()) return scan.status();
     work_.scan = std::move(*scan);
-    if (!how_.options.where.empty()) RETURN_IF_ERROR(choose_samples());
     for (const ShardSample& sample : work_.scan.samples) {
       for (const ShardMember& member : sample.members) members_.push_back({&member, members_.size()});
     }
-    // Those of a Parquet file lie column by column; windows come chunk by chunk as they are.
-    const bool has_windows = work_.scan.chunks && work_.scan.chunks->has_windows();
+    // Those of a Parquet file lie column by column; windows over grids come chunk by chunk as they are.
+    const formats::ChunkMap* const chunks = work_.scan.chunks.get();
+    const bool has_windows = chunks != nullptr && chunks->has_windows() && !chunks->has_columns();
     const auto lies_before = [](const Numbered& a, const Numbered& b) {
       return a.member->data_offset < b.member->data_offset;
     };
@@ -87,31 +86,14 @@ class ShardReading {
   }
 
  private:
-  // Keeps the rows that the condition chooses: each is a sample.
-  Status choose_samples() {
-    const std::string subject = printable(path_.string());
-    if (!is_parquet(work_.file)) return no_table(subject);
-    OK_OR_RETURN(file, File::open_read(path_));
-    OK_OR_RETURN(size, file.size());
-    const auto read = [&file = file](std::uint64_t at, std::span<std::byte> out) {
-      return file.read_at(at, out);
-    };
-    OK_OR_RETURN(table, formats::ParquetFile::open(read, size, subject));
-    OK_OR_RETURN(rows, chosen_rows(table, how_.options.where, subject, NoProgress()));
-    std::vector<ShardSample> chosen;
-    for (const std::uint64_t row : rows) {
-      if (row < work_.scan.samples.size()) chosen.push_back(std::move(work_.scan.samples[row]));
-    }
-    work_.scan.samples = std::move(chosen);
-    return {};
-  }
-
   // Members in an order in which each chunk is unpacked once.
   template <typename GoOn>
   Status read_chunks(const formats::ShardFile& file, const GoOn& go_on) {
-    constexpr ByteCount kKept{64u << 20};  // for each thread that reads a shard
+    // For each thread that reads a shard; of a table a row group's columns.
+    constexpr std::uint64_t kLeast = 64u << 20;
+    const ByteCount kept{std::max(kLeast, work_.scan.chunks->largest_window())};
     constexpr std::uint64_t kPiece = 64u << 20;
-    const formats::ChunkReader reader(*work_.scan.chunks, std::make_shared<formats::ChunkCache>(kKept),
+    const formats::ChunkReader reader(*work_.scan.chunks, std::make_shared<formats::ChunkCache>(kept),
                                       printable(path_.string()));
     std::vector<std::byte> bytes;
     for (const Numbered& numbered : members_) {
@@ -234,6 +216,21 @@ formats::ShardInfo info_of(const Work& work) {
           .blocks = work.blocks};
 }
 
+// What is told of all tables together: classes of labels that are texts, and what was read.
+Result<std::vector<std::string>> name_classes(std::vector<Work>& shards, std::optional<TableFacts>& facts) {
+  std::vector<ShardScan*> scans;
+  for (Work& shard : shards) {
+    scans.push_back(&shard.scan);
+    if (shard.scan.table) add_to(facts, *shard.scan.table);
+  }
+  OK_OR_RETURN(names, number_classes(scans));
+  for (Work& shard : shards) {
+    for (std::size_t i = 0; shard.scan.table && i < shard.labels.size(); ++i)
+      shard.labels[i] = shard.scan.samples[i].label;
+  }
+  return names;
+}
+
 // The index of a manifest that is there, if the shards are its own.
 Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, const IndexOptions& options,
                            Progress& progress) {
@@ -242,6 +239,8 @@ Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, const
     for (const formats::ShardInfo& shard : split.shards) shards.push_back({.file = shard.file});
   }
   RETURN_IF_ERROR(read_all(folder, shards, {options, manifest.schema.block_hash}, progress));
+  std::optional<TableFacts> facts;
+  RETURN_IF_ERROR(name_classes(shards, facts).status());
   std::vector<std::string> sections;
   const auto& components = manifest.schema.components;
   const bool has_json = std::any_of(components.begin(), components.end(),
@@ -262,7 +261,8 @@ Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, const
   if (sha256(index) != manifest.index_hash) {
     return invalid("{}: the index cannot be made from the shards: {}", printable(folder.string()),
                    manifest.schema.container == to_text(ContainerKind::parquet)
-                       ? "it held what is in no shard, or other rows (--where)"
+                       ? "it held what is in no shard, or other rows or columns (--where, --columns, "
+                         "--tensor, ...)"
                    : manifest.schema.has_labels
                        ? "it held labels that are in no shard (packed with --labels index)"
                        : "it held what is in no shard, or other windows (--window)")
@@ -346,8 +346,11 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
   OK_OR_RETURN(shards, find_shards(folder));
   RETURN_IF_ERROR(read_all(folder, shards, {options}, progress));
   leave_out_parts(shards);
+  IndexBuild built;
+  OK_OR_RETURN(classes, name_classes(shards, built.table));
   std::erase_if(shards, [](const Work& shard) { return shard.scan.samples.empty(); });
-  if (shards.empty() && !options.where.empty())
+  if (shards.empty() && built.table) return nothing_chosen(printable(folder.string()), *built.table);
+  if (shards.empty() && !options.table.where.empty())
     return invalid("{}: no row of its tables is so (--where)", printable(folder.string()));
   if (shards.empty()) return invalid("{}: no samples in its shards", printable(folder.string()));
   bool has_labels = true;
@@ -355,7 +358,6 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
   for (const Work& shard : shards) {
     for (const auto& label : shard.labels) has_labels = has_labels && label.has_value();
   }
-  IndexBuild built;
   formats::Manifest& manifest = built.manifest;
   std::map<std::string, std::vector<const Work*>> splits;
   for (const Work& shard : shards) splits[split_of_shard(shard.file)].push_back(&shard);
@@ -363,10 +365,13 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
   for (const auto& [name, works] : splits) {
     formats::SplitInfo& split = manifest.splits.emplace_back();
     split.name = name;
+    split.class_samples.resize(classes.size());
     for (const Work* work : works) {
       split.shards.push_back(info_of(*work));
       split.samples += split.shards.back().samples;
       sections.push_back(section_of(*work, has_labels, /*json_is_label=*/false));
+      for (const auto& label : work->labels)
+        if (!classes.empty() && label) ++split.class_samples[static_cast<std::size_t>(*label)];
       for (const ShardSample& sample : work->scan.samples) {
         for (const ShardMember& member : sample.members) {
           if (!has_labels || !is_label_member(sample, member, false)) components.insert(member.extension);
@@ -376,6 +381,7 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
   }
   manifest.schema.container = to_text(kind_of_shard(shards[0].file));
   manifest.schema.has_labels = has_labels;
+  manifest.schema.classes = std::move(classes);
   for (const std::string& name : components)
     manifest.schema.components.push_back({.name = name, .is_image = is_image_extension(name)});
   const std::string index = formats::encode_index(sections);

@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "data/look/arrays/window_scan.h"
+#include "data/look/tables/table_options.h"
 #include "format/manifest.h"
 
 namespace stoker::data {
@@ -17,12 +18,13 @@ namespace stoker::data {
 struct IndexOptions {
   int threads = 1;
   std::optional<WindowOptions> windows = {};  ///< samples are windows over the shards' arrays
-  std::string where = {};                     ///< of Parquet: a condition for the rows that are samples
+  TableOptions table = {};                    ///< of Parquet: which rows are samples, and what of them
 };
 
 struct IndexBuild {
   formats::Manifest manifest;
   bool had_manifest = false;  ///< only the index was made again, and is the one that the manifest names
+  std::optional<TableFacts> table = {};  ///< what was read of tables of numbers
 };
 
 /// Splits are what file names have before their number ("train-000000.tar" → train). Labels come from members

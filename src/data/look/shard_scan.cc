@@ -7,6 +7,8 @@
 #include "data/look/foreign_example.h"
 #include "data/look/parquet_scan.h"
 #include "data/look/streams/stream_scan.h"
+#include "data/look/tables/class_names.h"
+#include "data/look/tables/row_choice.h"
 #include "data/look/tables/table_scan.h"
 #include "format/expanded_file.h"
 #include "format/tar.h"
@@ -257,25 +259,51 @@ Result<ShardScan> scan_shard(const Path& path) {
       path);
 }
 
-Result<ShardScan> scan_for_index(const Path& path) {
-  Result<ShardScan> scan = scan_shard(path);
+namespace {
+
+// Keeps the rows that the condition chooses: each is a sample.
+Status choose_samples(const formats::ParquetFile& table, const std::string& where, const std::string& subject,
+                      ShardScan& scan) {
+  OK_OR_RETURN(rows, chosen_rows(table, where, subject, NoProgress()));
+  std::vector<ShardSample> chosen;
+  for (const std::uint64_t row : rows) {
+    if (row < scan.samples.size()) chosen.push_back(std::move(scan.samples[row]));
+  }
+  scan.samples = std::move(chosen);
+  return {};
+}
+
+// Of a table whose bytes or numbers are read where they lie.
+Result<ShardScan> scan_table(const Path& path, const TableOptions& choice) {
+  const std::string subject = printable(path.string());
+  const std::string stem = printable(path.filename().string());
+  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(size, file.size());
+  OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(file), size, subject));
+  if (choice.makes_arrays() || has_numbers_only(table))
+    return scan_rows({table, subject, stem}, size, choice, NoProgress());
+  Result<ShardScan> scan = scan_file(file, path);
+  if (!scan.ok() && scan.status().code() == Code::invalid) {  // its bytes lie nowhere by themselves
+    OK_OR_RETURN(shard, formats::ShardFile::open(path));
+    scan = scan_packed_parquet(table, shard, subject, stem);
+  }
+  if (scan.ok() && !choice.where.empty())
+    RETURN_IF_ERROR(choose_samples(table, choice.where, subject, *scan));
+  return scan;
+}
+
+}  // namespace
+
+Result<ShardScan> scan_for_index(const Path& path, const TableOptions& choice) {
   const std::string name = path.filename().string();
+  if (is_parquet(name) && path_exists(path)) return scan_table(path, choice);
+  if (choice.is_set()) return no_table(printable(path.string()));
+  Result<ShardScan> scan = scan_shard(path);
   // Invalid: its bytes lie nowhere by themselves; NotFound: it has rows of arrays, perhaps.
   const bool may_be_packed =
       !scan.ok() && (scan.status().code() == Code::invalid || scan.status().code() == Code::not_found);
   if (!may_be_packed || !path_exists(path)) return scan;
-  if (is_hdf5(name) || is_zarr(name)) return scan_chunks(path, printable(name));
-  if (!is_parquet(name)) return scan;
-  const std::string subject = printable(path.string());
-  OK_OR_RETURN(file, File::open_read(path));
-  OK_OR_RETURN(size, file.size());
-  OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(file), size, subject));
-  if (has_numbers_only(table)) {
-    return invalid("{}: holds numbers and no files: nothing in it is an array as it lies", subject)
-        .cure("stoker data convert {} OUT --format tar", shell_quote(path.parent_path().string()));
-  }
-  OK_OR_RETURN(shard, formats::ShardFile::open(path));
-  return scan_packed_parquet(table, shard, subject, printable(name));
+  return is_hdf5(name) || is_zarr(name) ? scan_chunks(path, printable(name)) : scan;
 }
 
 namespace {

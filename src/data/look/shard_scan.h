@@ -92,8 +92,8 @@ Result<UnpackedShard> scan_or_unpack(const Path& file, const Path& scratch, cons
 /// one sample with one extension, Corrupt for a damaged archive.
 Result<ShardScan> scan_shard(const Path& file);
 
-/// The same, and of HDF5, Zarr and Parquet files whose samples lie in packed chunks or in rows of arrays the
-/// places among their unpacked bytes.
-Result<ShardScan> scan_for_index(const Path& file);
+/// The same, and of HDF5, Zarr and Parquet files whose samples lie in packed chunks, in rows of arrays or in
+/// columns of numbers the places among their unpacked bytes. `choice` is for Parquet alone.
+Result<ShardScan> scan_for_index(const Path& file, const TableOptions& choice = {});
 
 }  // namespace stoker::data

@@ -155,10 +155,11 @@ class ShardCheck {
   // The files of a packed shard, in the order in which they lie in its chunks.
   template <typename GoOn>
   void check_unpacked(const formats::ShardFile& file, const GoOn& go_on) {
-    constexpr ByteCount kKept{64u << 20};  // for each thread
+    constexpr std::uint64_t kLeast = 64u << 20;  // for each thread; of a table a row group's columns
     constexpr std::uint64_t kUnpacked = 64u << 20;
+    const ByteCount kept{std::max(kLeast, section_.chunks()->largest_window())};
     list_extents();
-    const formats::ChunkReader reader(*section_.chunks(), std::make_shared<formats::ChunkCache>(kKept),
+    const formats::ChunkReader reader(*section_.chunks(), std::make_shared<formats::ChunkCache>(kept),
                                       info_.file);
     Bytes bytes;
     for (Extent& extent : extents_) {
@@ -183,7 +184,9 @@ class ShardCheck {
         extents_.push_back({.component = section_.component(s, c), .sample = s, .crc = 0});
       }
     }
-    if (section_.chunks() && section_.chunks()->has_windows()) return;  // chunk by chunk as they are
+    const formats::ChunkMap* const chunks = section_.chunks();
+    const bool has_windows = chunks != nullptr && chunks->has_windows() && !chunks->has_columns();
+    if (has_windows) return;  // over grids: chunk by chunk as they are
     // Pack writes them in order; an index made by others need not.
     std::sort(extents_.begin(), extents_.end(),
               [](const Extent& a, const Extent& b) { return a.component.offset < b.component.offset; });

@@ -75,7 +75,11 @@ Status check_places(const ChunkMap::Array& array, std::uint64_t shard_bytes, std
     if (place.bytes > shard_bytes || place.offset > shard_bytes - place.bytes)
       return corrupt("{}: chunk {} lies beyond the end of the file", subject, i);
     const std::uint64_t bytes = array.is.is_list() ? place.unpacked() : array.chunk_bytes;
-    if (place.bytes > most_packed_bytes(bytes)) {
+    const bool is_column =
+        !array.is.is_list() && !array.is.windows && array.is.coder->kind() == ChunkCoder::Kind::column;
+    const std::uint64_t most =
+        is_column ? most_column_bytes(bytes / array.is.element_bytes) : most_packed_bytes(bytes);
+    if (place.bytes > most) {
       return corrupt("{}: chunk {} is stored in {} bytes, it unpacks to {}", subject, i, place.bytes, bytes);
     }
   }
@@ -191,6 +195,8 @@ std::string_view to_text(ChunkCoder::Kind kind) {
       return "hdf5";
     case ChunkCoder::Kind::zarr:
       return "zarr";
+    case ChunkCoder::Kind::column:
+      return "column";
     case ChunkCoder::Kind::page:
       break;
   }
@@ -245,6 +251,23 @@ Status ChunkMap::measure_windows(Array& array, std::string_view subject) const {
 bool ChunkMap::has_windows() const {
   return std::any_of(arrays_.begin(), arrays_.end(),
                      [](const Array& array) { return array.is.windows.has_value(); });
+}
+
+bool ChunkMap::has_columns() const {
+  return std::any_of(arrays_.begin(), arrays_.end(), [](const Array& array) {
+    return !array.is.windows && array.is.coder->kind() == ChunkCoder::Kind::column;
+  });
+}
+
+std::uint64_t ChunkMap::largest_window() const {
+  std::uint64_t largest = 0;
+  for (const Array& array : arrays_) {
+    std::uint64_t bytes = 0;
+    for (const Windows::Part& part : array.is.windows.value_or(Windows()).parts)
+      bytes += arrays_[part.array].chunk_bytes;
+    largest = std::max(largest, bytes);
+  }
+  return largest;
 }
 
 std::string ChunkMap::encode() const {

@@ -25,18 +25,23 @@ inline constexpr std::uint64_t kLargestChunk = std::uint64_t{1} << 30;
 /// The most bytes that a chunk of so many unpacked ones is stored in: what packing adds to what it cannot
 /// pack.
 constexpr std::uint64_t most_packed_bytes(std::uint64_t bytes) { return bytes + bytes / 8 + (64u << 10); }
+/// The same of a column of so many numbers: decimals have up to 32 bytes, and pages have headers.
+constexpr std::uint64_t most_column_bytes(std::uint64_t numbers) { return most_packed_bytes(numbers * 40); }
 
 /// A chunk as it lies in the shard.
 struct StoredChunk {
   static constexpr std::uint64_t kMissing = ~std::uint64_t{0};
   std::uint64_t offset = kMissing;  ///< kMissing: never written, reads as the fill value
   std::uint64_t bytes = 0;
-  /// Of a grid's bit i: filter i was not applied. Of a page its unpacked bytes, and from bit 48 on its codec.
+  /// Of a grid's bit i: filter i was not applied. Of a page its unpacked bytes, of a column of a row group
+  /// its rows, and of both from bit 48 on the codec.
   std::uint64_t extra = 0;
 
   static constexpr int kCodecShift = 48;
   /// Of a page.
   std::uint64_t unpacked() const { return extra & ((std::uint64_t{1} << kCodecShift) - 1); }
+  /// Of a column of a row group.
+  std::uint64_t rows() const { return unpacked(); }
   std::uint64_t codec() const { return extra >> kCodecShift; }
   bool is_missing() const { return offset == kMissing; }
   bool operator==(const StoredChunk&) const = default;
@@ -45,7 +50,7 @@ struct StoredChunk {
 /// What turns stored chunks into elements in C order and this machine's byte order.
 class ChunkCoder {
  public:
-  enum class Kind { plain, hdf5, zarr, page };
+  enum class Kind { plain, hdf5, zarr, page, column };
 
   virtual ~ChunkCoder() = default;
   virtual Kind kind() const = 0;
@@ -106,6 +111,10 @@ class ChunkMap {
 
   const std::vector<Array>& arrays() const { return arrays_; }
   bool has_windows() const;
+  /// Whether chunks are columns of a table.
+  bool has_columns() const;
+  /// Unpacked bytes of one chunk of each of the arrays that a row of windows shows; 0 without any.
+  std::uint64_t largest_window() const;
   /// Empty where the shard is one file.
   const std::vector<ShardPart>& parts() const { return parts_; }
   /// Unpacked, of all arrays.

@@ -75,6 +75,7 @@ Result<std::shared_ptr<const ChunkCoder>> parse_coder(std::string_view kind, con
   const auto damaged = [&] { return corrupt("{}: its coding is damaged", subject); };
   if (kind == "hdf5") return parse_hdf5_coder(text, about, subject);
   if (kind == "zarr") return parse_zarr_coder(text, about, subject);
+  if (kind == "column") return parse_column_coder(text, about, subject);
   if (kind == "plain") {
     const auto unit = only_number(text, "swap");
     if (!unit || *unit == 0 || about.is_list() || about.element_bytes % *unit != 0) return damaged();

@@ -1,4 +1,5 @@
-// What makes and reads coders of each kind. Those of HDF5 and Zarr are made in their own folders.
+// What makes and reads coders of each kind. Those of HDF5, Zarr and Parquet's columns are made in
+// their own folders.
 // Thread-safe: no state.
 #pragma once
 
@@ -23,5 +24,9 @@ Result<std::shared_ptr<const ChunkCoder>> parse_hdf5_coder(const std::string& te
                                                            std::string_view subject);
 Result<std::shared_ptr<const ChunkCoder>> parse_zarr_coder(const std::string& text, const ChunkedArray& about,
                                                            std::string_view subject);
+
+Result<std::shared_ptr<const ChunkCoder>> parse_column_coder(const std::string& text,
+                                                             const ChunkedArray& about,
+                                                             std::string_view subject);
 
 }  // namespace stoker::formats

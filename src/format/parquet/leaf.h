@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/tensor_view.h"
 #include "format/parquet/columns/texts.h"
 #include "format/raw_bytes.h"
 
@@ -53,6 +54,8 @@ std::size_t byte_width(ParquetLeaf::Type type);
 /// "int8", "bytes", ...
 std::string_view to_text(ParquetLeaf::Type type);
 bool is_integer(ParquetLeaf::Type type);
+/// The type of its numbers; nothing for bytes and what is not read.
+std::optional<DType> number_type(const ParquetLeaf& leaf);
 
 /// The values of one leaf in one row group. A slot is a place for one value: a row, or an item of the
 /// innermost list. A list that is missing or empty has no slots.

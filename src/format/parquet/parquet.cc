@@ -86,12 +86,15 @@ Status ParquetFile::check_chunk(const ParquetChunk& chunk, std::size_t leaf) con
   return lies_inside ? Status() : corrupt("{}: lies beyond the end", shown(leaf));
 }
 
-ChunkPages ParquetFile::pages_of(const ParquetChunk& chunk, std::string_view subject) const {
+std::uint64_t ParquetFile::stored_bytes(const ParquetChunk& chunk) const {
   constexpr std::uint64_t kHeader = 100;  // what a short chunk lacks, at most; what is too much is not read
-  const auto begin = static_cast<std::uint64_t>(chunk.begin);
   const std::uint64_t whole =
       static_cast<std::uint64_t>(chunk.bytes) + (footer_.has_short_chunks ? kHeader : 0);
-  return {read_, begin, std::min(whole, size_ - begin), subject};
+  return std::min(whole, size_ - static_cast<std::uint64_t>(chunk.begin));
+}
+
+ChunkPages ParquetFile::pages_of(const ParquetChunk& chunk, std::string_view subject) const {
+  return {read_, static_cast<std::uint64_t>(chunk.begin), stored_bytes(chunk), subject};
 }
 
 Result<ParquetValues> ParquetFile::read_leaf(std::size_t group, std::size_t leaf,

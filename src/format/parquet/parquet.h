@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "base/tensor_view.h"
 #include "format/chunked/chunk_map.h"
 #include "format/parquet/footer.h"
 #include "format/parquet/leaf.h"
@@ -72,12 +73,29 @@ class ParquetFile {
   };
   Result<Packed> packed(std::size_t leaf, const ParquetLimits& limits = {}) const;
 
+  /// Rows of a leaf of numbers as they become elements.
+  struct Elements {
+    DType type = DType::f32;
+    Extents row;                  ///< how many items the lists of a row have, outermost first
+    std::vector<std::byte> fill;  ///< in place of a number that is missing
+  };
+  /// So many row groups, from the first on; all but the last have as many rows.
+  struct Groups {
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  /// Where a leaf's numbers lie: an array in chunks, of a row group each. Fails as read_leaf() does, Invalid
+  /// for chunks of over 1 GiB. Reads nothing: what does not hold is found where a chunk is read.
+  Result<ChunkedArray> column(std::size_t leaf, const Groups& groups, const Elements& elements) const;
+
  private:
   ParquetFile(ReadAt read, std::uint64_t size, std::string subject)
       : read_(std::move(read)), size_(size), subject_(std::move(subject)) {}
   std::string shown(std::size_t leaf) const;
   Status check_chunk(const ParquetChunk& chunk, std::size_t leaf) const;
-  /// REQUIRES: check_chunk() is content with it. Views this and `subject`.
+  // Both REQUIRE that check_chunk() is content.
+  std::uint64_t stored_bytes(const ParquetChunk& chunk) const;
+  /// Views this and `subject`.
   ChunkPages pages_of(const ParquetChunk& chunk, std::string_view subject) const;
 
   ReadAt read_;

@@ -59,39 +59,6 @@ std::optional<std::int64_t> time_of(std::string_view text) {
 
 }  // namespace
 
-std::optional<DType> number_type(const formats::ParquetLeaf& leaf) {
-  switch (leaf.type) {
-    case Type::boolean:
-      return DType::boolean;
-    case Type::int8:
-      return DType::i8;
-    case Type::uint8:
-      return DType::u8;
-    case Type::int16:
-      return DType::i16;
-    case Type::uint16:
-      return DType::u16;
-    case Type::int32:
-      return DType::i32;
-    case Type::uint32:
-      return DType::u32;
-    case Type::int64:
-      return DType::i64;
-    case Type::uint64:
-      return DType::u64;
-    case Type::float16:
-      return DType::f16;
-    case Type::float32:
-      return DType::f32;
-    case Type::float64:
-      return DType::f64;
-    case Type::bytes:
-    case Type::other:
-      break;
-  }
-  return std::nullopt;
-}
-
 bool is_text(const formats::ParquetLeaf& leaf) {
   if (leaf.type != Type::bytes) return false;
   for (const std::string_view logical : {"", "text", "json", "enum"}) {

@@ -11,8 +11,7 @@
 
 namespace stoker::data {
 
-/// The type of its numbers; nothing for bytes and what is not read.
-std::optional<DType> number_type(const formats::ParquetLeaf& leaf);
+using formats::number_type;
 
 /// Whether its bytes are text, or may be.
 bool is_text(const formats::ParquetLeaf& leaf);

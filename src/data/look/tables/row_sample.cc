@@ -24,7 +24,7 @@ constexpr std::size_t kMostClasses = 100'000;
 }  // namespace
 
 RowSamples::RowSamples(std::span<const ParquetLeaf> leaves, const TablePlan& plan,
-                       const TableOptions& options, File& out, Names names)
+                       const TableOptions& options, File* out, Names names)
     : leaves_(leaves),
       plan_(plan),
       options_(options),
@@ -38,7 +38,7 @@ std::string RowSamples::place(const Row& row, std::size_t leaf) const {
 }
 
 Status RowSamples::read(std::uint64_t offset, std::span<std::byte> into) const {
-  if (offset < written_) return out_.read_at(offset, into);
+  if (offset < written_) return out_->read_at(offset, into);
   std::memcpy(into.data(), held_.data() + (offset - written_), into.size());
   return {};
 }
@@ -242,7 +242,7 @@ Result<std::optional<ShardSample>> RowSamples::sample(std::span<const ParquetVal
 
 Status RowSamples::finish() {
   if (held_.empty()) return {};
-  RETURN_IF_ERROR(out_.write(held_));
+  if (out_ != nullptr) RETURN_IF_ERROR(out_->write(held_));
   written_ += held_.size();
   held_.clear();
   return {};

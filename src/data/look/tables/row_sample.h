@@ -24,9 +24,10 @@ class RowSamples {
     std::string subject;  ///< begins messages
     std::string stem;     ///< begins the keys of rows that have none
   };
-  /// All must outlive it.
+  /// All must outlive it. Without `out` nothing is kept of what is made: of a plan without files of bytes,
+  /// whose arrays are read where they lie.
   RowSamples(std::span<const formats::ParquetLeaf> leaves, const TablePlan& plan, const TableOptions& options,
-             File& out, Names names);
+             File* out, Names names);
 
   /// Of row `row` of the values at hand, which are one for each leaf, empty for those that the plan does not
   /// name; `number` counts from the file's first row. Nothing for a row that is left out for a missing value.
@@ -65,7 +66,7 @@ class RowSamples {
   std::span<const formats::ParquetLeaf> leaves_;
   const TablePlan& plan_;
   const TableOptions& options_;
-  File& out_;
+  File* out_;
   std::string subject_;
   std::string stem_;
   std::string held_;  // made, not yet written

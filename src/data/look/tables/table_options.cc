@@ -7,8 +7,10 @@
 
 namespace stoker::data {
 
-bool TableOptions::is_set() const {
-  return !columns.empty() || !tensors.empty() || !where.empty() || !label.empty() || !key.empty() ||
+bool TableOptions::is_set() const { return !where.empty() || makes_arrays(); }
+
+bool TableOptions::makes_arrays() const {
+  return !columns.empty() || !tensors.empty() || !label.empty() || !key.empty() ||
          missing != MissingValues::refuse;
 }
 

@@ -38,6 +38,8 @@ struct TableOptions {
   Number fill{0.0};  ///< for MissingValues::fill
 
   bool is_set() const;
+  /// Whether more than rows is chosen.
+  bool makes_arrays() const;
   /// All that decides what comes out, as one text; empty where nothing is set.
   std::string fingerprint() const;
 };

@@ -9,6 +9,7 @@
 #include "data/look/tables/leaf_kind.h"
 #include "data/look/tables/row_choice.h"
 #include "data/look/tables/row_sample.h"
+#include "data/look/tables/table_layout.h"
 #include "data/look/tables/table_plan.h"
 
 namespace stoker::data {
@@ -21,12 +22,14 @@ using formats::ParquetValues;
 class Unpacking {
  public:
   Unpacking(const TableSource& table, const TablePlan& plan, const TableOptions& options,
-            const std::optional<RowFilter>& filter, File& out)
+            const std::optional<RowFilter>& filter, File* out)
       : table_(table),
         plan_(plan),
         filter_(filter),
         leaves_(plan.leaves()),
-        rows_(table.file.leaves(), plan, options, out, {table.subject, table.stem}) {}
+        rows_(table.file.leaves(), plan, options, out, {table.subject, table.stem}) {
+    if (out == nullptr) layout_.emplace(table.file, plan, table.subject);
+  }
 
   Result<ShardScan> run(const Progress& progress) {
     std::uint64_t first = 0;
@@ -48,6 +51,9 @@ class Unpacking {
     return std::move(scan_);
   }
 
+  /// Of what is not unpacked, in a file of so many bytes, after run().
+  Result<formats::ChunkMap> chunks(std::uint64_t shard_bytes) { return layout_->finish(shard_bytes); }
+
  private:
   // `first` is its first row's number.
   Status take_group(std::size_t group, std::uint64_t rows, std::uint64_t first) {
@@ -68,13 +74,16 @@ class Unpacking {
       if (is_read.contains(leaf)) continue;
       RETURN_IF_ERROR(table_.file.read_leaf(group, leaf, values_[leaf]));
     }
+    if (layout_) RETURN_IF_ERROR(layout_->begin_group(values_));
     const std::uint64_t count = filter_ ? choice.rows.size() : rows;
     facts_.chosen += count;
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t row = filter_ ? choice.rows[i] : i;
       OK_OR_RETURN(sample, rows_.sample(values_, row, first + row));
-      if (sample) scan_.samples.push_back(std::move(*sample));
       if (!sample) ++facts_.dropped;
+      if (!sample) continue;
+      if (layout_) layout_->place(*sample, first + row);
+      scan_.samples.push_back(std::move(*sample));
     }
     return {};
   }
@@ -84,6 +93,7 @@ class Unpacking {
   const std::optional<RowFilter>& filter_;
   std::vector<std::size_t> leaves_;
   RowSamples rows_;
+  std::optional<TableLayout> layout_;  // none where rows are unpacked
   std::vector<ParquetValues> values_;  // of each leaf: those of a group, whose memory the next one takes
   ShardScan scan_;
   TableFacts facts_;
@@ -96,7 +106,27 @@ Result<ShardScan> unpack_rows(const TableSource& table, const TableOptions& opti
   OK_OR_RETURN(filter, filter_of(table.file, options.where, table.subject));
   Result<TablePlan> plan = plan_table(table.file.leaves(), options);
   if (!plan.ok()) return plan.status().with_context(table.subject);
-  return Unpacking(table, *plan, options, filter, out).run(progress);
+  return Unpacking(table, *plan, options, filter, &out).run(progress);
+}
+
+Result<ShardScan> scan_rows(const TableSource& table, std::uint64_t shard_bytes, const TableOptions& options,
+                            const Progress& progress) {
+  OK_OR_RETURN(filter, filter_of(table.file, options.where, table.subject));
+  Result<TablePlan> plan = plan_table(table.file.leaves(), options);
+  if (!plan.ok()) return plan.status().with_context(table.subject);
+  if (!plan->files.empty()) {
+    return invalid("{}: column '{}' holds bytes: with options for numbers it is not read where it lies",
+                   table.subject, printable(table.file.leaves()[plan->files[0]].name))
+        .cure("stoker data convert SOURCE OUT --format tar, which takes both");
+  }
+  Unpacking reading(table, *plan, options, filter, nullptr);
+  OK_OR_RETURN(scan, reading.run(progress));
+  scan.bytes = shard_bytes;
+  scan.end = shard_bytes;
+  if (scan.samples.empty()) return scan;
+  OK_OR_RETURN(chunks, reading.chunks(shard_bytes));
+  scan.chunks = std::make_shared<const formats::ChunkMap>(std::move(chunks));
+  return scan;
 }
 
 bool has_numbers_only(const ParquetFile& file) {

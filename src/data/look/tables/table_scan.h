@@ -26,6 +26,12 @@ struct TableSource {
 Result<ShardScan> unpack_rows(const TableSource& table, const TableOptions& options, File& out,
                               Progress& progress);
 
+/// The same of a table of numbers as it lies, in a file of so many bytes: places are among the unpacked bytes
+/// of its columns' chunks, and nothing is written. Invalid for columns of bytes, and for lists of different
+/// lengths.
+Result<ShardScan> scan_rows(const TableSource& table, std::uint64_t shard_bytes, const TableOptions& options,
+                            const Progress& progress);
+
 /// Whether a file has columns of numbers, and none of bytes or text: nothing but unpack_rows() makes samples
 /// of it.
 bool has_numbers_only(const formats::ParquetFile& file);

@@ -303,6 +303,13 @@ Result<Source> list_from_shards(const SourceOptions& options, std::shared_ptr<Pa
         std::any_of(sections.begin(), sections.end(), [](const auto& s) { return s.chunks() != nullptr; });
     for (const auto& section : sections) {
       if (!section.chunks() || !section.chunks()->has_windows()) continue;
+      const bool is_table = section.chunks()->has_columns();
+      if (is_table && options.table.is_set()) continue;
+      if (is_table) {
+        return invalid("{}: its arrays are columns side by side, as its index says, and not in its files",
+                       printable(options.where))
+            .cure("stoker data convert SOURCE OUT --tensor NAME=COLUMN,..., as it was indexed");
+      }
       return invalid("{}: its samples are windows over arrays: they are read where they lie, and not packed",
                      printable(options.where))
           .cure("the shards without {} and {}, for their rows", formats::kManifestFile, formats::kIndexFile);

@@ -1,4 +1,4 @@
-#include "data/look/tables/number.h"
+#include "format/parquet/columns/number.h"
 
 #include <cmath>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stoker::data {
+namespace stoker::formats {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -87,4 +87,4 @@ TEST(Number, types_together_are_what_numpy_makes_of_them) {
 }
 
 }  // namespace
-}  // namespace stoker::data
+}  // namespace stoker::formats

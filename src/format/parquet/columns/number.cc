@@ -1,4 +1,4 @@
-#include "data/look/tables/number.h"
+#include "format/parquet/columns/number.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace stoker::data {
+namespace stoker::formats {
 
 namespace {
 
@@ -294,4 +294,4 @@ DType common_type(DType a, DType b) {
   return natural < 8 ? signed_of(2 * natural) : DType::f64;
 }
 
-}  // namespace stoker::data
+}  // namespace stoker::formats
