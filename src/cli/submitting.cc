@@ -1,6 +1,6 @@
 // What `submit`, `resume` and `rerun` share: putting a request into the queue and saying where it is.
-#include "base/counted.h"
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "cli/running.h"
 #include "cli/runs.h"
 #include "launch/array/submit_array.h"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/hash.h"
-#include "format/test_bytes.h"
+#include "format/test_dataset.h"
 
 namespace stoker::formats {
 namespace {

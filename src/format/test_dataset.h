@@ -13,6 +13,8 @@
 
 namespace stoker::formats {
 
+inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
 /// A manifest with two splits, three shards and two classes that agrees with itself.
 inline Manifest test_manifest() {
   const auto shard = [](std::string file, std::uint64_t bytes, std::uint64_t samples) {

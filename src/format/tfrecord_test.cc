@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/hash.h"
-#include "format/test_bytes.h"
+#include "format/test_dataset.h"
 
 namespace stoker::formats {
 namespace {

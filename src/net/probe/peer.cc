@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "base/now.h"
+#include "base/stopwatch.h"
 #include "base/thread.h"
 #include "net/seal.h"
 

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/now.h"
 #include "base/process.h"
+#include "base/stopwatch.h"
 
 namespace stoker::net {
 namespace {

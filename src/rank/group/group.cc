@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "base/now.h"
+#include "base/stopwatch.h"
 #include "rank/group/rank_group.h"
 #include "rank/process/process_tree.h"
 #include "record/state.h"

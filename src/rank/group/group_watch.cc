@@ -3,7 +3,7 @@
 #include <csignal>
 #include <utility>
 
-#include "base/now.h"
+#include "base/stopwatch.h"
 #include "rank/group/rank_group.h"
 #include "rank/process/process_tree.h"
 

@@ -8,8 +8,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/now.h"
 #include "base/process.h"
+#include "base/stopwatch.h"
 #include "base/thread.h"
 #include "net/port.h"
 #include "net/world.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/counted.h"
+#include "base/language/counted.h"
 #include "rank/hello/ladder.h"
 #include "rank/hello/wire.h"
 

@@ -4,8 +4,8 @@
 #include <csignal>
 #include <poll.h>
 
-#include "base/counted.h"
-#include "base/now.h"
+#include "base/language/counted.h"
+#include "base/stopwatch.h"
 #include "rank/hello/ladder.h"
 
 namespace stoker::rank::hello {

@@ -9,8 +9,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/now.h"
 #include "base/process.h"
+#include "base/stopwatch.h"
 #include "net/port.h"
 #include "rank/environment.h"
 #include "rank/member/guardian.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/now.h"
+#include "base/stopwatch.h"
 
 namespace stoker::rank {
 namespace {
