@@ -9,11 +9,13 @@ include(libraries)
 
 set(STOKER_COLD $<$<CONFIG:Release>:-O1>)
 option(STOKER_TOGETHER "with GCC: compile the sources of one folder together, some at a time" ON)
-# At most so many: one that is touched brings the others along.
+# At most so many.
 set(STOKER_TOGETHER_MOST 6)
+# Older than each source that somebody works on.
+set(STOKER_TOGETHER_SINCE ${CMAKE_BINARY_DIR}/together.stamp)
 # Folders whose sources are compiled singly: those that are compiled for several processors each, and those where one name
 # stands for many things (the rules' tables, the kinds of Zarr and Parquet).
-set(STOKER_APART "/kernels/|/rules/|/format/(parquet|zarr)/")
+set(STOKER_APART "/kernels/|/rules/|/format/(parquet|zarr)/[^/]*$")
 option(STOKER_PRECOMPILED_HEADERS "with GCC: read others' headers once per kind of room" ON)
 # ccache asks for it.
 set(STOKER_PRECOMPILED -fpch-preprocess)
@@ -70,9 +72,14 @@ function(stoker_room name)
 endfunction()
 
 # The sources of one folder are compiled a few at a time as one: what they include is read once for them all, which halves
-# the time of a first build. So names in the unnamed namespaces of one folder differ. Sources that have flags of their own
-# are left alone by CMake. With clang, which clang-tidy follows, each source is compiled alone and needs all that it names.
+# the time of a first build. So names in the unnamed namespaces of one folder differ. A source that is touched after the first
+# build leaves the others for good, so that the next change to it compiles it alone. Sources that have flags of their own are
+# left alone by CMake. With clang, which clang-tidy follows, each source is compiled alone and needs all that it names.
 function(stoker_compile_together target sources)
+  if(NOT EXISTS ${STOKER_TOGETHER_SINCE})
+    file(TOUCH ${STOKER_TOGETHER_SINCE})
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
   set(folders "")
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH folder)
@@ -92,7 +99,9 @@ function(stoker_compile_together target sources)
     set(number 0)
     foreach(source IN LISTS of_${key})
       math(EXPR part "${number} * ${parts} / ${count}")
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${key}_${part})
+      if(NOT "${source}" IS_NEWER_THAN "${STOKER_TOGETHER_SINCE}")
+        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${key}_${part})
+      endif()
       math(EXPR number "${number} + 1")
     endforeach()
   endforeach()

@@ -40,14 +40,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # Files are run side by side, each by one worker. Begun last, these would be waited for by all others.
 LONG_FILES = (
-    "test_main_job.py",
     "test_exactness.py",
     "test_resume.py",
     "test_trainer.py",
+    "test_main_job.py",
+    "test_explain_faults.py",
+    "test_exchanges.py",
+    "test_cpp_example.py",
+    "test_local_checkpoints.py",
+    "test_arrays.py",
     "test_chains.py",
     "test_lab_modes.py",
+    "test_checkpoint_ranks.py",
     "test_failures.py",
-    "test_arrays.py",
+    "test_types.py",
+    "test_own_script.py",
+    "test_formats.py",
 )
 
 
