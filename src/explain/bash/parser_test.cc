@@ -68,6 +68,7 @@ TEST(BashParser, words_keep_what_is_quoted_apart) {
 TEST(BashParser, commands_in_words_are_read) {
   EXPECT_EQ(read("A=$(b | c) d `e f` <(g) \"$(h \"i\")\""), "A=$(b | c) d $(e f) p(g) '''$(h 'i')'");
   EXPECT_EQ(read("a $((1 + $b)) $((c); d) $[2*3]"), "a [1 + $b] $(sub {c}; d) [2*3]");
+  EXPECT_EQ(read("a $[b[1] + c[d[2]]]"), "a [b[1] + c[d[2]]]");
   EXPECT_EQ(read("x=$(case $y in a) b;; esac)"), "x=$(case <y> a {b})");
 }
 

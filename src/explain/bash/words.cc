@@ -145,8 +145,13 @@ void Reader::read_dollar(std::vector<Piece>& pieces, bool is_quoted) {
   piece.is_quoted = is_quoted;
   ++at_;
   if (next == '[') {
-    const std::size_t close = std::min(text_.find(']', at_), end_);
-    if (close == end_) return fail_at(begin, "'$[' is not closed");
+    // Brackets of an array's element stand inside: $[${#names[@]} - 1].
+    std::size_t close = begin + 2;
+    for (int open = 1; close < end_; ++close) {
+      open += text_[close] == '[' ? 1 : text_[close] == ']' ? -1 : 0;
+      if (open == 0) break;
+    }
+    if (close >= end_) return fail_at(begin, "'$[' is not closed");
     at_ = close + 1;
     return read_arithmetic(pieces, {begin, at_}, {begin + 2, close}, is_quoted);
   }
