@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "observe/csv_tail.h"
+#include "observe/gpu.h"
 #include "record/run_events.h"
 
 namespace stoker::observe {
