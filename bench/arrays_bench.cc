@@ -19,22 +19,15 @@
 #include "base/thread.h"
 #include "format/hdf5/dataset.h"
 #include "format/zarr/array.h"
+#include "program.h"
 
 namespace stoker::formats {
 namespace {
 
 constexpr double kSeconds = 0.2;
 
-[[noreturn]] void fail(const std::string& why) {
-  std::fprintf(stderr, "arrays_bench: %s\n", why.c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T take(Result<T> result) {
-  if (!result.ok()) fail(result.status().to_string());
-  return std::move(*result);
-}
+using bench::fail;
+using bench::take;
 
 std::uint64_t number(const char* text) {
   std::uint64_t value = 0;

@@ -14,20 +14,13 @@
 #include "base/hashes/crc32.h"
 #include "base/text.h"
 #include "format/parquet/parquet.h"
+#include "program.h"
 
 namespace stoker::formats {
 namespace {
 
-[[noreturn]] void fail(const std::string& why) {
-  std::fprintf(stderr, "parquet_columns_bench: %s\n", why.c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T take(Result<T> result) {
-  if (!result.ok()) fail(result.status().to_string());
-  return std::move(*result);
-}
+using bench::fail;
+using bench::take;
 
 double cpu_seconds() {
   std::timespec now{};

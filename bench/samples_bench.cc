@@ -20,20 +20,13 @@
 #include "base/stopwatch.h"
 #include "data/loader.h"
 #include "format/shard_source.h"
+#include "program.h"
 
 namespace stoker::data {
 namespace {
 
-[[noreturn]] void fail(const std::string& why) {
-  std::fprintf(stderr, "samples_bench: %s\n", why.c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T take(Result<T> result) {
-  if (!result.ok()) fail(result.status().to_string());
-  return std::move(*result);
-}
+using bench::fail;
+using bench::take;
 
 std::uint32_t number(const char* text) {
   std::uint32_t value = 0;

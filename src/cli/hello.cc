@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "cli/hello_session.h"
 #include "cli/running.h"
 #include "rank/capsule/facts.h"
@@ -49,7 +50,7 @@ std::string size_text(std::uint64_t bytes) {
 
 std::string place_text(const Report& report) {
   const std::size_t ranks = report.hosts.size() * static_cast<std::size_t>(report.ranks_per_node);
-  std::string text = format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+  std::string text = counted(ranks, "rank");
   if (!report.has_several_hosts()) return text + format(" on {}", printable(report.hosts.at(0)));
   return text + format(" on {} nodes{}", report.hosts.size(),
                        report.scheduler_job.empty() ? "" : format(" of Slurm job {}", report.scheduler_job));
@@ -221,7 +222,7 @@ int show_plan(const hello_room::SessionOptions& options, Output& out) {
   std::string text;
   for (const std::string& word : argv) text += (text.empty() ? "" : " ") + shell_quote(word);
   const int ranks = options.plan.world_size().value;
-  out.line("would start {} rank{}: {}", ranks, ranks == 1 ? "" : "s", text);
+  out.line("would start {}: {}", counted(static_cast<std::uint64_t>(ranks), "rank"), text);
   out.json(json_text(nlohmann::ordered_json{
       {"ranks", ranks}, {"nodes", options.plan.nodes}, {"allocates", options.allocates}, {"command", argv}}));
   return exit_code::kOk;

@@ -42,8 +42,8 @@ Result<data::TableOptions> TableWords::options(std::string_view command) const {
   if (missing_.empty()) return options;
   options.missing = missing_ == "drop" ? data::MissingValues::drop : data::MissingValues::fill;
   if (missing_ == "drop") return options;
-  const auto number =
-      missing_ == "nan" ? data::Number(std::numeric_limits<double>::quiet_NaN()) : data::number_of(missing_);
+  const auto number = missing_ == "nan" ? formats::Number(std::numeric_limits<double>::quiet_NaN())
+                                        : formats::number_of(missing_);
   if (!number)
     return invalid("{}: --missing: '{}' is neither drop, nan nor a number", command, printable(missing_));
   options.fill = *number;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "base/stopwatch.h"
 #include "cli/commands.h"
 #include "cli/lab/lab_name.h"
@@ -100,8 +101,8 @@ int lab_up(std::span<const std::string> words, Output& out) {
   if (!lab) return out.fail(lab.error());
   const double seconds = watch.seconds();
   const std::string name = o.name == "lab1" ? "" : " --name " + o.name;
-  out.line("{}: {} node{} ({}), Slurm {}, up in {:.1f} s", lab->name, lab->nodes.size(),
-           lab->nodes.size() == 1 ? "" : "s", where(*lab), lab->slurm_version, seconds);
+  out.line("{}: {} ({}), Slurm {}, up in {:.1f} s", lab->name, counted(lab->nodes.size(), "node"),
+           where(*lab), lab->slurm_version, seconds);
   out.line("  eval \"$(stoker lab env{})\"       then sbatch, srun, squeue work as on any cluster", name);
   out.json(to_json(*lab, seconds));
   return exit_code::kOk;

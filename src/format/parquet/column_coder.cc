@@ -16,18 +16,6 @@ namespace {
 using nlohmann::json;
 using Type = ParquetLeaf::Type;
 
-// Each item of the outermost lists has `sizes[0]` items, each of these `sizes[1]`, ...; none is missing.
-bool are_even(const ParquetValues& values, const Extents& sizes) {
-  for (std::size_t level = 0; level < sizes.size(); ++level) {
-    const ParquetValues::List& list = values.lists[level];
-    const auto is_there = [](std::uint8_t flag) { return flag != 0; };
-    if (!std::all_of(list.present.begin(), list.present.end(), is_there)) return false;
-    for (std::size_t i = 0; i + 1 < list.offsets.size(); ++i)
-      if (list.offsets[i + 1] - list.offsets[i] != sizes[level]) return false;
-  }
-  return true;
-}
-
 class ColumnCoder final : public ChunkCoder {
  public:
   ColumnCoder(SchemaLeaf leaf, DType element, Extents row, std::vector<std::byte> fill)
@@ -69,7 +57,7 @@ class ColumnCoder final : public ChunkCoder {
     ParquetValues values;
     ChunkPages pages(read, 0, stored.size(), subject);
     RETURN_IF_ERROR(read_leaf_chunk({chunk, leaf_, rows, subject, &left}, pages, values));
-    if (values.slots != slots || !are_even(values, row_))
+    if (values.slots != slots || values.lists.size() != row_.size() || !values.has_lists_of(row_))
       return corrupt("{}: its lists are not all of the size that they had", subject);
     Buffer elements(bytes);
     if (elements.bytes().size() != bytes) return unavailable("{}: no memory for {} bytes", subject, bytes);

@@ -1,5 +1,7 @@
 #include "format/parquet/leaf.h"
 
+#include <algorithm>
+
 namespace stoker::formats {
 
 using Type = ParquetLeaf::Type;
@@ -73,6 +75,16 @@ void ParquetValues::clear() {
     list.offsets.clear();
     list.present.clear();
   }
+}
+
+bool ParquetValues::has_lists_of(std::span<const std::uint64_t> sizes) const {
+  for (std::size_t level = 0; level < lists.size(); ++level) {
+    const List& list = lists[level];
+    if (std::find(list.present.begin(), list.present.end(), 0) != list.present.end()) return false;
+    for (std::size_t i = 0; i + 1 < list.offsets.size(); ++i)
+      if (list.offsets[i + 1] - list.offsets[i] != sizes[level]) return false;
+  }
+  return true;
 }
 
 std::optional<DType> number_type(const ParquetLeaf& leaf) {

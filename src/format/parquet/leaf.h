@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,6 +83,9 @@ struct ParquetValues {
   /// As if new, but for the memory, which what comes next is put into.
   void clear();
   bool is_present(std::uint64_t slot) const { return present.empty() || present[slot] != 0; }
+  /// Whether all lists are there, and those of level i have sizes[i] items each. `sizes`: one for each level
+  /// at least.
+  bool has_lists_of(std::span<const std::uint64_t> sizes) const;
   /// Whether a row has a value, or a list, which may be empty.
   bool is_row_present(std::uint64_t row) const {
     if (lists.empty()) return is_present(row);

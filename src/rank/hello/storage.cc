@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/language/counted.h"
 #include "base/text.h"
 #include "rank/hello/ladder.h"
 #include "rank/hello/wire.h"
@@ -129,11 +130,9 @@ Status Ladder::storage() {
     problems += static_cast<std::size_t>(
         std::ranges::count_if(view.problems, [](const auto& p) { return !p.empty(); }));
   pass("storage", problems == 0 && errors_.empty(),
-       problems == 0
-           ? format("{} path{} the same on {} rank{}", report_.paths.size(),
-                    report_.paths.size() == 1 ? "" : "s", report_.views.size(),
-                    report_.views.size() == 1 ? "" : "s")
-           : format("{} path{} not as where the job was checked", problems, problems == 1 ? "" : "s"));
+       problems == 0 ? format("{} the same on {}", counted(report_.paths.size(), "path"),
+                              counted(report_.views.size(), "rank"))
+                     : format("{} not as where the job was checked", counted(problems, "path")));
   return {};
 }
 

@@ -300,7 +300,7 @@ class Parser {
     if (is_negative) RETURN_IF_ERROR(advance());
     if (word_.kind == Word::Kind::number) {
       if (is_negative) term.word = "-" + word_.shown;
-      const auto number = number_of((is_negative ? "-" : "") + word_.value);
+      const auto number = formats::number_of((is_negative ? "-" : "") + word_.value);
       if (!number) return wrong_word(term.at, term.word, "is no number");
       term.value = *number;
     } else if (is_negative) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "data/look/tables/number.h"
+#include "format/parquet/columns/number.h"
 
 namespace stoker::data {
 
@@ -20,7 +20,7 @@ struct Term {
   struct Column {
     std::string name;
   };
-  std::variant<Column, Number, std::string, bool> value;
+  std::variant<Column, formats::Number, std::string, bool> value;
   std::size_t at = 0;  ///< its first character's number, from 1
   std::string word;    ///< as it was written
 };

@@ -83,7 +83,7 @@ std::optional<std::int64_t> units_per_day(const formats::ParquetLeaf& leaf) {
   return std::nullopt;
 }
 
-std::optional<Number> moment_of(std::string_view text, std::int64_t units_per_day) {
+std::optional<formats::Number> moment_of(std::string_view text, std::int64_t units_per_day) {
   const auto days = days_of(text);
   if (!days) return std::nullopt;
   std::int64_t nanoseconds = 0;
@@ -100,13 +100,14 @@ std::optional<Number> moment_of(std::string_view text, std::int64_t units_per_da
   if (*days > furthest || *days < -furthest) return std::nullopt;
   const std::int64_t per_unit = a_day / units_per_day;
   const std::int64_t whole = *days * units_per_day + nanoseconds / per_unit;
-  if (nanoseconds % per_unit == 0) return Number(whole);
-  return Number(static_cast<double>(whole) + 0.5);
+  if (nanoseconds % per_unit == 0) return formats::Number(whole);
+  return formats::Number(static_cast<double>(whole) + 0.5);
 }
 
-Number number_at(const formats::ParquetValues& values, const formats::ParquetLeaf& leaf, std::uint64_t slot) {
+formats::Number number_at(const formats::ParquetValues& values, const formats::ParquetLeaf& leaf,
+                          std::uint64_t slot) {
   const DType type = number_type(leaf).value_or(DType::u8);
-  return load_number(type, values.numbers.data() + slot * size_of(type));
+  return formats::load_number(type, values.numbers.data() + slot * size_of(type));
 }
 
 }  // namespace stoker::data

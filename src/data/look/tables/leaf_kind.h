@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/tensor_view.h"
-#include "data/look/tables/number.h"
+#include "format/parquet/columns/number.h"
 #include "format/parquet/leaf.h"
 
 namespace stoker::data {
@@ -24,9 +24,10 @@ std::optional<std::int64_t> units_per_day(const formats::ParquetLeaf& leaf);
 
 /// "2026-11-23" or "2026-11-23 14:05:06.5", in UTC, as a number of units since 1970. What lies between two of
 /// them is told by a fraction. Nothing for other texts.
-std::optional<Number> moment_of(std::string_view text, std::int64_t units_per_day);
+std::optional<formats::Number> moment_of(std::string_view text, std::int64_t units_per_day);
 
 /// The number in a slot of a leaf. REQUIRES: number_type(leaf).
-Number number_at(const formats::ParquetValues& values, const formats::ParquetLeaf& leaf, std::uint64_t slot);
+formats::Number number_at(const formats::ParquetValues& values, const formats::ParquetLeaf& leaf,
+                          std::uint64_t slot);
 
 }  // namespace stoker::data

@@ -89,7 +89,9 @@ class Row {
 
  private:
   bool is_there(std::size_t column) const { return values_[column].is_row_present(row_); }
-  Number number(std::size_t column) const { return number_at(values_[column], leaves_[column], row_); }
+  formats::Number number(std::size_t column) const {
+    return number_at(values_[column], leaves_[column], row_);
+  }
   std::string_view text(std::size_t column) const { return values_[column].texts[row_]; }
   bool has_text(std::size_t column) const { return leaves_[column].type == ParquetLeaf::Type::bytes; }
 
@@ -102,10 +104,10 @@ class Row {
       return std::any_of(test.texts.begin(), test.texts.end(),
                          [&](std::string_view one) { return fits(own <=> one, test.comparison); });
     }
-    const Number own = number(test.column);
+    const formats::Number own = number(test.column);
     if (test.other) return fits(own <=> number(*test.other), test.comparison);
     return std::any_of(test.numbers.begin(), test.numbers.end(),
-                       [&](const Number& one) { return fits(own <=> one, test.comparison); });
+                       [&](const formats::Number& one) { return fits(own <=> one, test.comparison); });
   }
 
   std::span<const ParquetLeaf> leaves_;
@@ -135,7 +137,7 @@ class Group {
     if (test.kind == Kind::is_nan || test.kind == Kind::like || test.other) return of | kTrue | kFalse;
     const auto type = number_type(leaves_[test.column]);
     // A NaN is in no range.
-    if (type && is_floating(*type)) of |= test.comparison == Comparison::unequal ? kTrue : kFalse;
+    if (type && formats::is_floating(*type)) of |= test.comparison == Comparison::unequal ? kTrue : kFalse;
     return type ? of | compared(test.numbers, test.comparison, numbers(ranges_[test.column], *type))
                 : of | compared(test.texts, test.comparison, texts(ranges_[test.column]));
   }
@@ -150,10 +152,11 @@ class Group {
   bool all_there(std::size_t column) const { return ranges_[column].missing == 0; }
   bool all_missing(std::size_t column) const { return ranges_[column].missing == rows_; }
 
-  static Ends<Number> numbers(const ParquetRange& range, DType type) {
-    const auto of = [type](const std::optional<std::string>& end) -> std::optional<Number> {
+  static Ends<formats::Number> numbers(const ParquetRange& range, DType type) {
+    const auto of = [type](const std::optional<std::string>& end) -> std::optional<formats::Number> {
       if (!end || end->size() != size_of(type)) return std::nullopt;
-      const Number found = load_number(type, reinterpret_cast<const std::byte*>(end->data()));
+      const formats::Number found =
+          formats::load_number(type, reinterpret_cast<const std::byte*>(end->data()));
       return found.is_nan() ? std::nullopt : std::optional(found);
     };
     return {of(range.least), of(range.most)};
@@ -239,7 +242,7 @@ class Binder {
     const bool is_readable = leaf.lists == 0 && (type || is_text(leaf));
     if (!is_readable)
       return wrong_word(term.at, term.word, format("holds {}: only 'is null' goes with it", described(leaf)));
-    if (condition.kind == Kind::is_nan && (!type || !is_floating(*type)))
+    if (condition.kind == Kind::is_nan && (!type || !formats::is_floating(*type)))
       return wrong_word(term.at, term.word, format("holds {}, which is never NaN", described(leaf)));
     if (condition.kind == Kind::like && type)
       return wrong_word(term.at, term.word, format("holds {}: 'like' is for text", described(leaf)));
@@ -268,7 +271,7 @@ class Binder {
     const auto type = number_type(leaf);
     const auto* const text = std::get_if<std::string>(&term.value);
     const auto* const truth = std::get_if<bool>(&term.value);
-    const auto* const number = std::get_if<Number>(&term.value);
+    const auto* const number = std::get_if<formats::Number>(&term.value);
     if (text && !type) {
       test.texts.push_back(*text);
     } else if (truth && type == DType::boolean) {
@@ -293,10 +296,10 @@ class Binder {
   }
 
   // A fraction as the column would have it: 0.1 is what a float32 has in its place.
-  static Number as_stored(const Number& number, DType type) {
-    if (!number.is_real() || !is_floating(type)) return number;
+  static formats::Number as_stored(const formats::Number& number, DType type) {
+    if (!number.is_real() || !formats::is_floating(type)) return number;
     std::byte bytes[sizeof(double)];
-    return store_number(number, type, bytes).empty() ? load_number(type, bytes) : number;
+    return formats::store_number(number, type, bytes).empty() ? formats::load_number(type, bytes) : number;
   }
 
   std::span<const ParquetLeaf> leaves_;

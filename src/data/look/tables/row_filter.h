@@ -37,9 +37,9 @@ class RowFilter {
     Comparison comparison = Comparison::equal;
     std::vector<Test> parts;
     std::size_t column = 0;
-    std::optional<std::size_t> other;  ///< a column that it is compared with
-    std::vector<Number> numbers;       ///< or these,
-    std::vector<std::string> texts;    ///< or these
+    std::optional<std::size_t> other;      ///< a column that it is compared with
+    std::vector<formats::Number> numbers;  ///< or these,
+    std::vector<std::string> texts;        ///< or these
   };
 
  private:

@@ -171,9 +171,9 @@ TEST(RowFilter, passes_over_groups_that_can_have_no_such_row) {
 }
 
 TEST(RowFilter, a_moment_is_counted_in_the_columns_unit) {
-  EXPECT_EQ(moment_of("1970-01-02", 1), Number(std::int64_t{1}));
-  EXPECT_EQ(moment_of("1970-01-01T00:00:01.5Z", 86'400'000), Number(std::int64_t{1500}));
-  EXPECT_EQ(moment_of("1969-12-31 23:59:59", 86'400'000'000), Number(std::int64_t{-1'000'000}));
+  EXPECT_EQ(moment_of("1970-01-02", 1), formats::Number(std::int64_t{1}));
+  EXPECT_EQ(moment_of("1970-01-01T00:00:01.5Z", 86'400'000), formats::Number(std::int64_t{1500}));
+  EXPECT_EQ(moment_of("1969-12-31 23:59:59", 86'400'000'000), formats::Number(std::int64_t{-1'000'000}));
   for (const std::string_view wrong :
        {"", "1970", "1970-13-01", "1970-01-01 24:00", "1970-01-01x", "1970-01-01 1:00",
         "1970-01-01 00:00:00.", "9999-01-01 00:00:00.1234567890"})

@@ -67,8 +67,8 @@ Result<bool> RowSamples::fill(const Row& row, const Array& array, std::size_t le
         .cure("--missing drop leaves such rows out, --missing 0 or --missing nan puts that in its place");
   }
   if (array.fill.empty()) {
-    return invalid("{}: has no value, and {} no {} (--missing)", place(row, leaf), numpy_name(array.type),
-                   options_.fill)
+    return invalid("{}: has no value, and {} no {} (--missing)", place(row, leaf),
+                   formats::numpy_name(array.type), options_.fill)
         .cure("--missing drop or a number, or a type that has it: --tensor NAME={}:float64",
               leaves_[leaf].name);
   }
@@ -100,7 +100,7 @@ Result<bool> RowSamples::take_label(const Row& row, ShardSample& sample) {
     sample.label = number;
     return true;
   }
-  const Number number = number_at(values, leaf, row.row);
+  const formats::Number number = number_at(values, leaf, row.row);
   const auto whole = number.whole();
   const bool is_label = whole && *whole >= 0 && *whole <= std::numeric_limits<std::int32_t>::max();
   if (is_label) sample.label = whole;
@@ -161,10 +161,11 @@ Result<bool> RowSamples::put_vector(const Row& row, const Array& array) {
       if (!is_filled) return false;
       continue;
     }
-    const Number number = number_at(values, leaves_[leaf], row.row);
-    const std::string_view why = store_number(number, array.type, to);
+    const formats::Number number = number_at(values, leaves_[leaf], row.row);
+    const std::string_view why = formats::store_number(number, array.type, to);
     if (why.empty()) continue;
-    return invalid("{}: {} {} in {} (--tensor)", place(row, leaf), number, why, numpy_name(array.type))
+    return invalid("{}: {} {} in {} (--tensor)", place(row, leaf), number, why,
+                   formats::numpy_name(array.type))
         .cure("another type: --tensor NAME=...:float64");
   }
   return true;

@@ -101,17 +101,11 @@ Status TableLayout::add(const TablePlan::Array& array, std::size_t number, Run& 
 Status TableLayout::check_even(std::span<const ParquetValues> values) const {
   for (std::size_t i = 0; i < plan_.arrays.size(); ++i) {
     const std::size_t leaf = plan_.arrays[i].leaves[0];
-    const std::vector<ParquetValues::List>& lists = values[leaf].lists;
-    for (std::size_t level = 0; level < lists.size(); ++level) {
-      const std::vector<std::uint64_t>& offsets = lists[level].offsets;
-      bool is_even = std::ranges::find(lists[level].present, 0) == lists[level].present.end();
-      for (std::size_t at = 0; at + 1 < offsets.size(); ++at)
-        is_even = is_even && offsets[at + 1] - offsets[at] == rows_[i][level];
-      if (is_even && rows_[i][level] > 0) continue;
-      return not_in_place(
-          format("column '{}': its lists are not all of one length, and only such are arrays where they lie",
-                 printable(file_.leaves()[leaf].name)));
-    }
+    const bool has_values = std::ranges::find(rows_[i], 0) == rows_[i].end();
+    if (has_values && values[leaf].has_lists_of(rows_[i])) continue;
+    return not_in_place(
+        format("column '{}': its lists are not all of one length, and only such are arrays where they lie",
+               printable(file_.leaves()[leaf].name)));
   }
   return {};
 }

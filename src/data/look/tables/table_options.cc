@@ -23,7 +23,7 @@ std::string TableOptions::fingerprint() const {
   for (const TensorChoice& tensor : tensors) {
     add(tensor.name);
     for (const std::string& column : tensor.columns) add(column);
-    add(tensor.type ? numpy_name(*tensor.type) : "");
+    add(tensor.type ? formats::numpy_name(*tensor.type) : "");
   }
   add(where);
   add(label);

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "base/tensor_view.h"
-#include "data/look/tables/number.h"
+#include "format/parquet/columns/number.h"
 
 namespace stoker::data {
 
@@ -35,7 +35,7 @@ struct TableOptions {
   std::string label;  ///< column
   std::string key;    ///< column
   MissingValues missing = MissingValues::refuse;
-  Number fill{0.0};  ///< for MissingValues::fill
+  formats::Number fill{0.0};  ///< for MissingValues::fill
 
   bool is_set() const;
   /// Whether more than rows is chosen.

@@ -177,7 +177,7 @@ class Planner {
     if (array.leaves.empty()) return invalid("{}: no column is left for it", option);
     array.type = number_type(leaves_[array.leaves[0]]).value_or(DType::f64);
     for (const std::size_t leaf : array.leaves)
-      array.type = common_type(array.type, number_type(leaves_[leaf]).value_or(array.type));
+      array.type = formats::common_type(array.type, number_type(leaves_[leaf]).value_or(array.type));
     if (tensor.type) array.type = *tensor.type;
     return add_array(std::move(array), option);
   }
@@ -186,13 +186,13 @@ class Planner {
   Status add_array(TablePlan::Array array, const std::string& what) {
     if (options_.missing == MissingValues::fill) {
       std::vector<std::byte> element(size_of(array.type));
-      const std::string_view why = store_number(options_.fill, array.type, element.data());
+      const std::string_view why = formats::store_number(options_.fill, array.type, element.data());
       const bool may_be_missing = std::any_of(array.leaves.begin(), array.leaves.end(),
                                               [&](std::size_t leaf) { return leaves_[leaf].may_be_missing; });
       // NaN may be asked for of all columns: whole numbers have none, which matters where one is missing.
       if (!why.empty() && may_be_missing && !options_.fill.is_nan())
         return invalid("--missing: {} {} for '{}' ({})", options_.fill, why, printable(what),
-                       numpy_name(array.type));
+                       formats::numpy_name(array.type));
       if (why.empty()) array.fill = std::move(element);
     }
     const std::string extension = array.extension;

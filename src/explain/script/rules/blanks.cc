@@ -11,9 +11,6 @@
 namespace stoker::explain {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
-
 // The expression's first group, where it matches.
 std::optional<std::string> first(std::string_view text, const re2::RE2& expression) {
   std::string found;

@@ -9,6 +9,10 @@
 
 namespace stoker::explain {
 
+constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+/// A letter or a digit.
+constexpr bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
+
 /// Between the marks of a program that fills forms in: "{{ account }}", "@ACCOUNT@", "##N##", "%%time%%".
 std::optional<std::string> form_mark(std::string_view text);
 

@@ -9,8 +9,6 @@
 namespace stoker::explain {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 // "[account]", "__ACCOUNT__", "%ACCOUNT%", "{{", "???".
 std::optional<std::string> in_marks(std::string_view value) {
   const auto is_name = [](std::string_view text) {

@@ -13,9 +13,6 @@
 namespace stoker::explain {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
-
 // "gpu:kepler:N": a letter where a count should be.
 bool has_letter_count(const Script& script, const Directive& directive) {
   const auto gpus = script.request.gpus();
