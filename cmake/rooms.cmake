@@ -13,9 +13,8 @@ option(STOKER_TOGETHER "with GCC: compile the sources of one folder together, so
 set(STOKER_TOGETHER_MOST 6)
 # Older than each source that somebody works on.
 set(STOKER_TOGETHER_SINCE ${CMAKE_BINARY_DIR}/together.stamp)
-# Folders whose sources are compiled singly: those that are compiled for several processors each, and those where one name
-# stands for many things (the rules' tables, the kinds of Zarr and Parquet).
-set(STOKER_APART "/kernels/|/rules/|/format/(parquet|zarr)/[^/]*$")
+# Folders whose sources are compiled singly, for several processors each.
+set(STOKER_APART "/kernels/")
 option(STOKER_PRECOMPILED_HEADERS "with GCC: read others' headers once per kind of room" ON)
 # ccache asks for it.
 set(STOKER_PRECOMPILED -fpch-preprocess)

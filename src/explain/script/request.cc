@@ -30,6 +30,10 @@ bool Request::has_whole_nodes() const {
   return find("--exclusive") != nullptr || (memory != nullptr && memory->option.value == "0");
 }
 
+bool is_for_people(std::string_view option) {
+  return option == "--job-name" || option == "--comment" || option == "--mail-user";
+}
+
 Request read_request(std::string_view text, const std::vector<bash::Comment>& comments,
                      std::size_t first_command) {
   Request request;

@@ -22,6 +22,9 @@ struct Directive {
   bash::Span value;
 };
 
+/// Whether that option's value is a text for people alone: "--comment". Slurm takes whatever stands there.
+bool is_for_people(std::string_view option);
+
 /// GPUs as one option names them: "gpu:v100:4".
 struct GpuRequest {
   const Directive* directive = nullptr;

@@ -2,6 +2,8 @@
 // rules/ for each theme; a rule's own examples are its test. Internal to this room.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -14,6 +16,11 @@
 #include "explain/script/script.h"
 
 namespace stoker::explain {
+
+/// From here on an array has many tasks, for whatever rule asks.
+constexpr std::uint64_t kManyTasks = 100;
+/// A task of at most this long costs the scheduler more than it is worth.
+constexpr std::chrono::minutes kShortTask{5};
 
 /// What a rule writes to.
 class Report {

@@ -9,7 +9,7 @@ namespace stoker::formats {
 namespace {
 
 using Field = ThriftReader::Field;
-using Type = ThriftReader::Type;
+using Wire = ThriftReader::Type;
 
 constexpr std::uint64_t kRowLimit = 4'000'000'000;
 
@@ -23,7 +23,7 @@ ParquetStatistics read_statistics(ThriftReader& reader) {
       return true;
     }
     const bool is_known = field.id >= 1 && field.id <= static_cast<std::int32_t>(std::size(texts));
-    if (!is_known || texts[field.id - 1] == nullptr || field.type != Type::binary) return false;
+    if (!is_known || texts[field.id - 1] == nullptr || field.type != Wire::binary) return false;
     *texts[field.id - 1] = reader.text();
     return true;
   });
@@ -34,7 +34,7 @@ void read_metadata(ThriftReader& reader, ParquetChunk& chunk) {
   std::int64_t data = -1;
   std::int64_t dictionary = -1;
   reader.structure([&](const Field& field) {
-    if (field.id == 12 && field.type == Type::structure) {
+    if (field.id == 12 && field.type == Wire::structure) {
       chunk.statistics = read_statistics(reader);
       return true;
     }
@@ -55,12 +55,12 @@ void read_metadata(ThriftReader& reader, ParquetChunk& chunk) {
 ParquetChunk read_chunk(ThriftReader& reader) {
   ParquetChunk chunk;
   reader.structure([&](const Field& field) {
-    if (field.id == 1 && field.type == Type::binary) {
+    if (field.id == 1 && field.type == Wire::binary) {
       chunk.is_elsewhere = !reader.text().empty();
       return true;
     }
     chunk.is_encrypted = chunk.is_encrypted || field.id == 8;
-    if (field.id != 3 || field.type != Type::structure) return false;
+    if (field.id != 3 || field.type != Wire::structure) return false;
     read_metadata(reader, chunk);
     return true;
   });
@@ -71,8 +71,8 @@ ParquetGroup read_group(ThriftReader& reader, bool& is_damaged) {
   ParquetGroup group;
   std::int64_t rows = 0;
   reader.structure([&](const Field& field) {
-    if (field.id == 1 && field.type == Type::list) {
-      reader.list(Type::structure, [&] { group.chunks.push_back(read_chunk(reader)); });
+    if (field.id == 1 && field.type == Wire::list) {
+      reader.list(Wire::structure, [&] { group.chunks.push_back(read_chunk(reader)); });
     } else if (field.id == 3 && is_integer(field)) {
       rows = reader.integer();
     } else {
@@ -104,20 +104,20 @@ Result<ParquetFooter> read_footer(std::span<const std::byte> bytes, std::string_
   std::int64_t rows = -1;
   bool is_damaged = false;
   reader.structure([&](const Field& field) {
-    if (field.id == 2 && field.type == Type::list) {
-      reader.list(Type::structure, [&] { schema.push_back(read_schema_element(reader)); });
+    if (field.id == 2 && field.type == Wire::list) {
+      reader.list(Wire::structure, [&] { schema.push_back(read_schema_element(reader)); });
     } else if (field.id == 3 && is_integer(field)) {
       rows = reader.integer();
-    } else if (field.id == 4 && field.type == Type::list) {
-      reader.list(Type::structure, [&] { footer.groups.push_back(read_group(reader, is_damaged)); });
-    } else if (field.id == 6 && field.type == Type::binary) {
+    } else if (field.id == 4 && field.type == Wire::list) {
+      reader.list(Wire::structure, [&] { footer.groups.push_back(read_group(reader, is_damaged)); });
+    } else if (field.id == 6 && field.type == Wire::binary) {
       const std::string writer = reader.text();
       // Without a version it is one of the first.
       footer.has_short_chunks = writer == "parquet-mr" || writer.starts_with("parquet-mr version 1.0.") ||
                                 writer.starts_with("parquet-mr version 1.1.") ||
                                 writer.starts_with("parquet-mr version 1.2.");
-    } else if (field.id == 7 && field.type == Type::list) {
-      reader.list(Type::structure, [&] { footer.has_order.push_back(read_order(reader)); });
+    } else if (field.id == 7 && field.type == Wire::list) {
+      reader.list(Wire::structure, [&] { footer.has_order.push_back(read_order(reader)); });
     } else {
       return false;
     }

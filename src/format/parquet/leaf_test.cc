@@ -18,12 +18,11 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Type = ThriftWriter::Type;
 
-constexpr int kRequired = 0, kOptional = 1, kRepeated = 2;
 constexpr int kList = 3, kUint32 = 13, kDecimal = 5;  // converted types
 
 struct Element {
   std::string name;
-  int repetition = kRequired;
+  int repetition = kParquetRequired;
   int children = 0;
   int type = -1;
   int converted = -1;
@@ -96,7 +95,7 @@ struct Made {
     ThriftWriter out;
     out.begin();
     out.list(2, Type::structure, schema.size() + 1);
-    element(out, {.name = "root", .repetition = kRequired, .children = 1});
+    element(out, {.name = "root", .repetition = kParquetRequired, .children = 1});
     for (const Element& is : schema) element(out, is);
     out.i64(3, rows);
     out.list(4, Type::structure, 1);
@@ -180,18 +179,19 @@ void expect_lists(const Made& made) {
   EXPECT_THAT(numbers_of(*values), ElementsAre(1, 0, 2));
 }
 
-const Element kItem{.name = "element", .repetition = kOptional, .type = static_cast<int>(kParquetInt32)};
+const Element kItem{
+    .name = "element", .repetition = kParquetOptional, .type = static_cast<int>(kParquetInt32)};
 
 TEST(ParquetLeaf, lists_are_missing_empty_or_have_items) {
-  const Element outer{.name = "a", .repetition = kOptional, .children = 1, .converted = kList};
-  const Element inner{.name = "list", .repetition = kRepeated, .children = 1};
+  const Element outer{.name = "a", .repetition = kParquetOptional, .children = 1, .converted = kList};
+  const Element inner{.name = "list", .repetition = kParquetRepeated, .children = 1};
   expect_lists({.schema = {outer, inner, kItem}, .pages = {kRuns}, .rows = 4});
   expect_lists({.schema = {outer, inner, kItem}, .pages = {kBits}, .rows = 4});
 }
 
 TEST(ParquetLeaf, lists_of_old_writers_have_no_group_around_an_item) {
-  const Element outer{.name = "a", .repetition = kOptional, .children = 1, .converted = kList};
-  Element inner{.name = "a_tuple", .repetition = kRepeated, .children = 1};
+  const Element outer{.name = "a", .repetition = kParquetOptional, .children = 1, .converted = kList};
+  Element inner{.name = "a_tuple", .repetition = kParquetRepeated, .children = 1};
   const auto name = [&](std::vector<Element> schema) {
     const std::string text = Made{.schema = std::move(schema), .pages = {}, .rows = 0}.text();
     const auto file = open_parquet(text);
@@ -202,13 +202,14 @@ TEST(ParquetLeaf, lists_of_old_writers_have_no_group_around_an_item) {
   EXPECT_EQ(name({outer, inner, kItem}), "a.element 1");
   inner.name = "bag";
   EXPECT_EQ(name({outer, inner, kItem}), "a 1");
-  EXPECT_EQ(name({outer, {"array", kRepeated, 0, kParquetInt32}}), "a 1");
-  EXPECT_EQ(name({{"a", kRepeated, 0, kParquetInt32}}), "a 1");  // no list at all
-  EXPECT_EQ(name({{"a", kRequired, 1}, {"b", kRepeated, 1}, kItem}), "a.b.element 1");
+  EXPECT_EQ(name({outer, {"array", kParquetRepeated, 0, kParquetInt32}}), "a 1");
+  EXPECT_EQ(name({{"a", kParquetRepeated, 0, kParquetInt32}}), "a 1");  // no list at all
+  EXPECT_EQ(name({{"a", kParquetRequired, 1}, {"b", kParquetRepeated, 1}, kItem}), "a.b.element 1");
 }
 
 TEST(ParquetLeaf, a_row_may_go_on_on_the_next_page_but_not_begin_within_one) {
-  const Element repeated{.name = "a", .repetition = kRepeated, .type = static_cast<int>(kParquetInt32)};
+  const Element repeated{
+      .name = "a", .repetition = kParquetRepeated, .type = static_cast<int>(kParquetInt32)};
   // Two bytes of repetition levels, two of definition levels, one value.
   const auto page = [](const std::string& repetition, std::int32_t value) {
     return MadePage{numbers({2}) + repetition + numbers({2}) + "\x02\x01" + numbers({value}), 1};
@@ -253,7 +254,9 @@ TEST(ParquetLeaf, says_why_it_is_not_read) {
 
 TEST(ParquetLeaf, a_large_page_is_not_unpacked_but_its_value_has_a_place) {
   constexpr std::int32_t kBytes = 300 << 20;
-  Made made{.schema = {{"x", kRequired, 0, kParquetByteArray}}, .pages = {{numbers({kBytes}), 1}}, .rows = 1};
+  Made made{.schema = {{"x", kParquetRequired, 0, kParquetByteArray}},
+            .pages = {{numbers({kBytes}), 1}},
+            .rows = 1};
   made.pages[0].zeros = kBytes;
   const std::string text = made.text();
   const std::uint64_t cut = text.find(made.pages[0].bytes) + sizeof kBytes;
@@ -292,8 +295,8 @@ TEST(ParquetLeaf, what_a_few_bytes_claim_is_not_made_room_for) {
 }
 
 TEST(ParquetLeaf, every_flipped_byte_gives_lists_that_add_up_or_an_error) {
-  const Element outer{.name = "a", .repetition = kOptional, .children = 1, .converted = kList};
-  const Element inner{.name = "list", .repetition = kRepeated, .children = 1};
+  const Element outer{.name = "a", .repetition = kParquetOptional, .children = 1, .converted = kList};
+  const Element inner{.name = "list", .repetition = kParquetRepeated, .children = 1};
   const std::string whole = Made{.schema = {outer, inner, kItem}, .pages = {kRuns}, .rows = 4}.text();
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (const char flip : {'\x01', '\x02', '\x10', '\x80', '\xFF'}) {

@@ -13,12 +13,10 @@ namespace {
 using Field = ThriftReader::Field;
 using Kind = SchemaMeaning::Kind;
 using Leaf = ParquetLeaf::Type;
-using Type = ThriftReader::Type;
+using Wire = ThriftReader::Type;
 
 constexpr std::int64_t kMostChildren = 1 << 20;
 constexpr std::int64_t kMostFixedBytes = 1 << 28;
-constexpr std::int64_t kOptional = 1;
-constexpr std::int64_t kRepeated = 2;
 
 // Units are structures without fields, told by their numbers.
 void read_unit(ThriftReader& reader, SchemaMeaning& meaning) {
@@ -31,12 +29,12 @@ void read_unit(ThriftReader& reader, SchemaMeaning& meaning) {
 void read_details(ThriftReader& reader, SchemaMeaning& meaning) {
   const bool is_time = meaning.kind == Kind::time || meaning.kind == Kind::timestamp;
   reader.structure([&](const Field& field) {
-    const bool is_true = field.type == Type::yes;
+    const bool is_true = field.type == Wire::yes;
     if (meaning.kind == Kind::decimal && field.id == 1 && is_integer(field)) {
       meaning.scale = reader.integer();
     } else if (meaning.kind == Kind::decimal && field.id == 2 && is_integer(field)) {
       meaning.precision = reader.integer();
-    } else if (meaning.kind == Kind::integer && field.id == 1 && field.type == Type::byte) {
+    } else if (meaning.kind == Kind::integer && field.id == 1 && field.type == Wire::byte) {
       meaning.bits = reader.small();
     } else if (meaning.kind == Kind::integer && field.id == 2) {
       meaning.is_signed = is_true;
@@ -44,7 +42,7 @@ void read_details(ThriftReader& reader, SchemaMeaning& meaning) {
     } else if (is_time && field.id == 1) {
       meaning.is_utc = is_true;
       return false;
-    } else if (is_time && field.id == 2 && field.type == Type::structure) {
+    } else if (is_time && field.id == 2 && field.type == Wire::structure) {
       read_unit(reader, meaning);
     } else {
       return false;
@@ -64,7 +62,7 @@ SchemaMeaning read_logical(ThriftReader& reader) {
   reader.structure([&](const Field& field) {
     const auto kind = kKinds.find(field.id);
     meaning = {.kind = kind == kKinds.end() ? Kind::other : kind->second};
-    if (field.type != Type::structure) return false;
+    if (field.type != Wire::structure) return false;
     read_details(reader, meaning);
     return true;
   });
@@ -242,7 +240,7 @@ class Walk {
   bool is_item(const SchemaElement& repeated, const SchemaElement& list) const {
     if (repeated.children != 1 || at_ >= schema_.size()) return true;
     const bool is_annotated = repeated.meaning.kind == Kind::list || repeated.meaning.kind == Kind::map;
-    const bool has_repeated = schema_[at_].repetition == kRepeated;
+    const bool has_repeated = schema_[at_].repetition == kParquetRepeated;
     return is_annotated || has_repeated || repeated.name == "array" || repeated.name == list.name + "_tuple";
   }
 
@@ -251,10 +249,10 @@ class Walk {
     const SchemaElement& element = schema_[at_++];
     if (element.children < 0 || element.children > kMostChildren) return false;
     Around here = parent;
-    const bool is_repeated = element.repetition == kRepeated;
+    const bool is_repeated = element.repetition == kParquetRepeated;
     const bool is_inside = (wrapper == Wrapper::list || wrapper == Wrapper::map) && is_repeated;
     if (!is_inside && wrapper != Wrapper::item) here.name += (here.name.empty() ? "" : ".") + element.name;
-    if (is_repeated || element.repetition == kOptional) ++here.definition;
+    if (is_repeated || element.repetition == kParquetOptional) ++here.definition;
     if (is_repeated) here.lists.push_back(here.definition);
     if (element.is_leaf()) {
       add(element, here);
@@ -310,9 +308,9 @@ SchemaElement read_schema_element(ThriftReader& reader) {
     const auto number = numbers.find(field.id);
     if (number != numbers.end() && is_integer(field)) {
       *number->second = reader.integer();
-    } else if (field.id == 4 && field.type == Type::binary) {
+    } else if (field.id == 4 && field.type == Wire::binary) {
       element.name = reader.text();
-    } else if (field.id == 10 && field.type == Type::structure) {
+    } else if (field.id == 10 && field.type == Wire::structure) {
       logical = read_logical(reader);
     } else {
       return false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hashes/crc32.h"
+#include "format/parquet/pages/page.h"
 #include "format/parquet/thrift_writer.h"
 
 namespace stoker::formats {
@@ -15,14 +16,7 @@ namespace {
 
 constexpr std::string_view kMagic = "PAR1";
 constexpr std::string_view kCreator = "stoker version 1";  // of the layout, not of the program
-// As Parquet numbers them.
-constexpr int kInt64 = 2;
-constexpr int kByteArray = 6;
-constexpr int kRequired = 0;
-constexpr int kOptional = 1;
-constexpr int kPlain = 0;
-constexpr int kRle = 3;
-constexpr int kText = 0;  // converted type UTF8
+constexpr int kText = 0;                                   // converted type UTF8, as Parquet numbers it
 
 constexpr std::uint64_t kPage = 1u << 20;
 constexpr std::uint64_t kGroup = 128u << 20;  // of the streamed column
@@ -49,9 +43,9 @@ std::string page_header(std::uint64_t bytes, std::uint64_t values, std::optional
   if (crc) header.i32(4, static_cast<std::int32_t>(*crc));
   header.begin(5);
   header.i32(1, static_cast<std::int64_t>(values));
-  header.i32(2, kPlain);
-  header.i32(3, kRle);
-  header.i32(4, kRle);
+  header.i32(2, kPlainValues);
+  header.i32(3, kRleValues);
+  header.i32(4, kRleValues);
   header.end();
   header.end();
   return header.text();
@@ -80,12 +74,12 @@ std::string ParquetWriter::Levels::finish() {
 
 ParquetWriter::ParquetWriter(ByteSink& sink, ParquetShape shape)
     : sink_(sink), has_labels_(shape.has_labels) {
-  columns_.push_back({.name = "__key__", .type = kByteArray, .is_optional = false});
+  columns_.push_back({.name = "__key__", .type = kParquetByteArray, .is_optional = false});
   for (std::size_t i = 0; i < shape.files.size(); ++i) {
-    columns_.push_back({.name = std::move(shape.files[i]), .type = kByteArray});
+    columns_.push_back({.name = std::move(shape.files[i]), .type = kParquetByteArray});
     columns_.back().is_streamed = i == shape.streamed;
   }
-  if (has_labels_) columns_.push_back({.name = "cls", .type = kInt64});
+  if (has_labels_) columns_.push_back({.name = "cls", .type = kParquetInt64});
 }
 
 Status ParquetWriter::put(std::string_view bytes) {
@@ -261,7 +255,7 @@ std::string ParquetWriter::footer() const {
   for (const Column& column : columns_) {
     out.begin();
     out.i32(1, column.type);
-    out.i32(3, column.is_optional ? kOptional : kRequired);
+    out.i32(3, column.is_optional ? kParquetOptional : kParquetRequired);
     out.binary(4, column.name);
     if (!column.is_optional) out.i32(6, kText);
     out.end();
@@ -282,8 +276,8 @@ std::string ParquetWriter::footer() const {
       out.begin(3);
       out.i32(1, columns_[i].type);
       out.list(2, Type::i32, 2);
-      out.item(kPlain);
-      out.item(kRle);
+      out.item(kPlainValues);
+      out.item(kRleValues);
       out.list(3, Type::binary, 1);
       out.item(columns_[i].name);
       out.i32(4, 0);  // not compressed

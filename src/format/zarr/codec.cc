@@ -11,7 +11,7 @@ namespace stoker::formats {
 
 namespace {
 
-using Kind = BytesCodec::Kind;
+using CodecKind = BytesCodec::Kind;
 using Bytes = std::span<const std::byte>;
 
 constexpr std::size_t kCrcBytes = 4;
@@ -33,26 +33,26 @@ BloscSettings blosc_settings(const BytesCodec& codec) {
 
 Status unpack(const BytesCodec& codec, Bytes packed, std::span<std::byte> out, std::string_view subject) {
   switch (codec.kind) {
-    case Kind::blosc:
+    case CodecKind::blosc:
       return unblosc(packed, out, subject);
-    case Kind::zstd:
+    case CodecKind::zstd:
       return unzstd(packed, out, subject);
-    case Kind::gzip:
+    case CodecKind::gzip:
       return inflate(Deflate::gzip, packed, out, subject);
-    case Kind::zlib:
+    case CodecKind::zlib:
       return inflate(Deflate::zlib, packed, out, subject);
-    case Kind::lz4:
+    case CodecKind::lz4:
       if (packed.size() < kLz4SizeBytes || load<std::uint32_t>(packed, 0) != out.size()) {
         return corrupt("{}: LZ4 data is damaged", subject);
       }
       return unlz4(packed.subspan(kLz4SizeBytes), out, subject);
-    case Kind::shuffle:
+    case CodecKind::shuffle:
       if (packed.size() != out.size()) {
         return corrupt("{}: holds {} bytes, expected {}", subject, packed.size(), out.size());
       }
       unshuffle_bytes(packed, out, codec.element_bytes);
       return {};
-    case Kind::crc32c:
+    case CodecKind::crc32c:
       break;
   }
   return internal("{}: no such codec", subject);
@@ -60,25 +60,25 @@ Status unpack(const BytesCodec& codec, Bytes packed, std::span<std::byte> out, s
 
 Result<std::string> pack(const BytesCodec& codec, Bytes bytes) {
   switch (codec.kind) {
-    case Kind::blosc:
+    case CodecKind::blosc:
       return blosc(blosc_settings(codec), bytes);
-    case Kind::zstd:
+    case CodecKind::zstd:
       return zstd(bytes, codec.level, codec.has_checksum ? ZstdChecksum::content : ZstdChecksum::none);
-    case Kind::gzip:
+    case CodecKind::gzip:
       return deflate(Deflate::gzip, bytes, codec.level);
-    case Kind::zlib:
+    case CodecKind::zlib:
       return deflate(Deflate::zlib, bytes, codec.level);
-    case Kind::lz4: {
+    case CodecKind::lz4: {
       const auto size = static_cast<std::uint32_t>(bytes.size());
       OK_OR_RETURN(block, lz4(bytes));
       return std::string(reinterpret_cast<const char*>(&size), sizeof size) + block;
     }
-    case Kind::shuffle: {
+    case CodecKind::shuffle: {
       std::string shuffled(bytes.size(), '\0');
       shuffle_bytes(bytes, std::as_writable_bytes(std::span(shuffled)), codec.element_bytes);
       return shuffled;
     }
-    case Kind::crc32c: {
+    case CodecKind::crc32c: {
       const std::uint32_t crc = crc32c(bytes);
       std::string with_crc(text_of(bytes));
       return with_crc.append(reinterpret_cast<const char*>(&crc), sizeof crc);
@@ -105,14 +105,14 @@ Result<Buffer> unpacked(const Pipeline& pipeline, std::uint64_t bytes, Bytes sto
   std::vector<std::uint64_t> size_before;  // of what each codec was given
   for (const BytesCodec& codec : pipeline.codecs) {
     size_before.push_back(bytes);
-    if (codec.kind == Kind::crc32c) bytes += kCrcBytes;
+    if (codec.kind == CodecKind::crc32c) bytes += kCrcBytes;
   }
   Buffer held;
   bool is_held = false;
   Bytes now = stored;
   for (std::size_t i = pipeline.codecs.size(); i-- > 0;) {
     const BytesCodec& codec = pipeline.codecs[i];
-    if (codec.kind == Kind::crc32c) {
+    if (codec.kind == CodecKind::crc32c) {
       OK_OR_RETURN(content, without_crc(now, subject));
       now = content;
       continue;

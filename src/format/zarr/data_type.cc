@@ -11,7 +11,6 @@ namespace stoker::formats {
 namespace {
 
 using Kind = ElementType::Kind;
-using Json = nlohmann::json;
 
 constexpr std::uint32_t kMostElementBytes = 1u << 20;
 
@@ -64,7 +63,7 @@ Result<ElementType> v2_type(char letter, std::uint64_t size, std::string_view na
 }
 
 // The configuration of a version 3 type that has one.
-Result<ElementType> configured(const std::string& name, const Json& configuration) {
+Result<ElementType> configured(const std::string& name, const nlohmann::json& configuration) {
   const auto number = [&](const char* key) -> std::uint64_t {
     const auto found = configuration.find(key);
     return found != configuration.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
@@ -116,7 +115,7 @@ std::optional<std::string> zarr_v2_name(const ElementType& type, ByteOrder order
 }
 
 Result<ElementType> parse_zarr_v3_type(std::string_view json) {
-  const Json value = parse_json<Json>(json);
+  const nlohmann::json value = parse_json<nlohmann::json>(json);
   if (value.is_object()) {
     const auto name = value.find("name");
     if (name == value.end() || !name->is_string()) return unknown(json.substr(0, 80));
@@ -152,7 +151,7 @@ std::string zarr_v3_name(const ElementType& type) {
     const std::size_t letters = type.time_unit.find_first_not_of("0123456789");
     std::uint64_t factor = 1;
     parse_number(std::string_view(type.time_unit).substr(0, letters), &factor);
-    const Json json = {
+    const nlohmann::json json = {
         {"name", type.letter == 'M' ? "numpy.datetime64" : "numpy.timedelta64"},
         {"configuration", {{"unit", type.time_unit.substr(letters)}, {"scale_factor", factor}}}};
     return json_text(json);
@@ -160,7 +159,7 @@ std::string zarr_v3_name(const ElementType& type) {
   const char* name = type.kind == Kind::text ? "fixed_length_utf32"
                      : type.letter == 'S'    ? "null_terminated_bytes"
                                              : "raw_bytes";
-  return json_text(Json{{"name", name}, {"configuration", {{"length_bytes", type.bytes}}}});
+  return json_text(nlohmann::json{{"name", name}, {"configuration", {{"length_bytes", type.bytes}}}});
 }
 
 }  // namespace stoker::formats

@@ -14,12 +14,11 @@ namespace stoker::formats {
 namespace {
 
 using Kind = ElementType::Kind;
-using Json = nlohmann::json;
-using Bytes = std::vector<std::byte>;
+using OneValue = std::vector<std::byte>;
 
 template <typename T>
-Bytes bytes_of(T value) {
-  Bytes bytes(sizeof value);
+OneValue bytes_of(T value) {
+  OneValue bytes(sizeof value);
   std::memcpy(bytes.data(), &value, sizeof value);
   return bytes;
 }
@@ -67,16 +66,16 @@ double float_value(const ElementType& type, std::span<const std::byte> bytes) {
   return bytes.size() == 4 ? value_of<float>(bytes) : value_of<double>(bytes);
 }
 
-Status unfit(const Json& value) {
+Status unfit(const nlohmann::json& value) {
   std::string text = json_ascii(value);
   if (text.size() > 60) text = text.substr(0, 60) + "...";
   return invalid("fill value {} does not fit the data type", printable(text));
 }
 
 // "0x7fc00000": the bits, the highest first.
-Result<Bytes> bit_pattern(const std::string& text, std::size_t size, const Json& value) {
+Result<OneValue> bit_pattern(const std::string& text, std::size_t size, const nlohmann::json& value) {
   if (text.size() != 2 + 2 * size) return unfit(value);
-  Bytes bytes(size);
+  OneValue bytes(size);
   for (std::size_t i = 0; i < 2 * size; ++i) {
     const char c = text[2 + i];
     int digit = -1;
@@ -90,7 +89,7 @@ Result<Bytes> bit_pattern(const std::string& text, std::size_t size, const Json&
   return bytes;
 }
 
-Result<Bytes> float_bytes(Kind kind, std::size_t size, const Json& value) {
+Result<OneValue> float_bytes(Kind kind, std::size_t size, const nlohmann::json& value) {
   double number = 0;
   if (value.is_number()) {
     number = value.get<double>();
@@ -112,8 +111,8 @@ Result<Bytes> float_bytes(Kind kind, std::size_t size, const Json& value) {
   return size == 4 ? bytes_of(static_cast<float>(number)) : bytes_of(number);
 }
 
-Result<Bytes> integer_bytes(bool is_signed, std::size_t size, const Json& value) {
-  Json whole = value;
+Result<OneValue> integer_bytes(bool is_signed, std::size_t size, const nlohmann::json& value) {
+  nlohmann::json whole = value;
   // Some writers put 0.0 for 0.
   if (value.is_number_float()) {
     const double number = value.get<double>();
@@ -128,7 +127,7 @@ Result<Bytes> integer_bytes(bool is_signed, std::size_t size, const Json& value)
   const std::uint64_t most = ~std::uint64_t{0} >> (64 - width) >> (is_signed ? 1 : 0);
   const bool fits = is_negative ? is_signed && ~bits <= most : bits <= most;
   if (!fits) return unfit(value);
-  Bytes bytes = bytes_of(bits);
+  OneValue bytes = bytes_of(bits);
   bytes.resize(size);
   return bytes;
 }
@@ -141,17 +140,17 @@ int base64_digit(char c) {
 }
 
 // Bytes of an element: a list of numbers, or Base64, short of zeros at the end perhaps.
-Result<Bytes> raw_bytes(std::size_t size, const Json& value) {
-  Bytes bytes;
+Result<OneValue> raw_bytes(std::size_t size, const nlohmann::json& value) {
+  OneValue bytes;
   if (value.is_array()) {
     if (value.size() != size) return unfit(value);
-    for (const Json& byte : value) {
+    for (const nlohmann::json& byte : value) {
       if (!byte.is_number_unsigned() || byte.get<std::uint64_t>() > 255) return unfit(value);
       bytes.push_back(static_cast<std::byte>(byte.get<std::uint64_t>()));
     }
     return bytes;
   }
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() == 0) return Bytes(size);
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() == 0) return OneValue(size);
   if (!value.is_string()) return unfit(value);
   std::uint32_t bits = 0;
   int have = 0;
@@ -193,14 +192,14 @@ std::string utf8(std::uint32_t code) {
   return text;
 }
 
-Result<Bytes> text_bytes(std::size_t size, const Json& value) {
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() == 0) return Bytes(size);
+Result<OneValue> text_bytes(std::size_t size, const nlohmann::json& value) {
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() == 0) return OneValue(size);
   if (!value.is_string()) return unfit(value);
-  Bytes bytes;
+  OneValue bytes;
   for (std::string_view rest = value.get_ref<const std::string&>(); !rest.empty();) {
     const std::size_t length = utf8_length(rest);
     if (length == 0 || rest[0] == '\0') return unfit(value);
-    const Bytes letter = bytes_of(code_point(rest.substr(0, length)));
+    const OneValue letter = bytes_of(code_point(rest.substr(0, length)));
     bytes.insert(bytes.end(), letter.begin(), letter.end());
     rest.remove_prefix(length);
   }
@@ -209,29 +208,29 @@ Result<Bytes> text_bytes(std::size_t size, const Json& value) {
   return bytes;
 }
 
-Json number_json(const ElementType& type, std::span<const std::byte> bytes) {
+nlohmann::json number_json(const ElementType& type, std::span<const std::byte> bytes) {
   const double value = float_value(type, bytes);
   if (std::isnan(value)) {
-    const Result<Bytes> ordinary = float_bytes(type.kind, bytes.size(), "NaN");
+    const Result<OneValue> ordinary = float_bytes(type.kind, bytes.size(), "NaN");
     if (ordinary.ok() && std::equal(bytes.begin(), bytes.end(), ordinary->begin())) return "NaN";
-    return format("0x{}", hex(Bytes(bytes.rbegin(), bytes.rend())));
+    return format("0x{}", hex(OneValue(bytes.rbegin(), bytes.rend())));
   }
   if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
   return value;
 }
 
-Json integer_json(bool is_signed, std::span<const std::byte> bytes) {
+nlohmann::json integer_json(bool is_signed, std::span<const std::byte> bytes) {
   const bool is_negative = is_signed && (bytes.back() & std::byte{0x80}) != std::byte{0};
   std::uint64_t bits = is_negative ? ~std::uint64_t{0} : 0;
   std::memcpy(&bits, bytes.data(), bytes.size());
-  return is_negative ? Json(static_cast<std::int64_t>(bits)) : Json(bits);
+  return is_negative ? nlohmann::json(static_cast<std::int64_t>(bits)) : nlohmann::json(bits);
 }
 
 }  // namespace
 
-Result<Bytes> parse_fill_value(const ElementType& type, std::string_view json) {
-  const Json value = parse_json<Json>(json);
-  if (value.is_null()) return Bytes(type.bytes);
+Result<OneValue> parse_fill_value(const ElementType& type, std::string_view json) {
+  const nlohmann::json value = parse_json<nlohmann::json>(json);
+  if (value.is_null()) return OneValue(type.bytes);
   switch (type.kind) {
     case Kind::boolean:
       if (!value.is_boolean() && value != 0 && value != 1) return unfit(value);
@@ -281,13 +280,13 @@ std::string fill_value_json(const ElementType& type, std::span<const std::byte> 
     case Kind::complex: {
       const ElementType half = {
           .kind = Kind::floating, .bytes = type.bytes / 2, .letter = 'f', .time_unit = {}};
-      return json_text(Json::array(
+      return json_text(nlohmann::json::array(
           {number_json(half, element.first(half.bytes)), number_json(half, element.last(half.bytes))}));
     }
     case Kind::bytes:
-      if (version == 2 || type.letter == 'S') return json_text(Json(base64(element)));
+      if (version == 2 || type.letter == 'S') return json_text(nlohmann::json(base64(element)));
       {
-        Json list = Json::array();
+        nlohmann::json list = nlohmann::json::array();
         for (const std::byte byte : element) list.push_back(static_cast<int>(byte));
         return json_text(list);
       }
@@ -298,7 +297,7 @@ std::string fill_value_json(const ElementType& type, std::span<const std::byte> 
         if (code == 0) break;
         text += utf8(code);
       }
-      return json_text(Json(text));
+      return json_text(nlohmann::json(text));
     }
   }
   return "null";

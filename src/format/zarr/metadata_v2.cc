@@ -7,7 +7,7 @@ using zarr_json::Json;
 
 namespace {
 
-void take_layout(Fields& fields, const Json& document, ZarrMetadata& metadata) {
+void take_v2_layout(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   metadata.shape = fields.extents(fields.at(document, "shape"), "shape");
   metadata.chunks = fields.extents(fields.at(document, "chunks"), "chunks");
   const std::string order = fields.text(document, "order");
@@ -22,7 +22,7 @@ void take_layout(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   metadata.separator = separator == "/" ? '/' : '.';
 }
 
-void take_type(Fields& fields, const Json& document, ZarrMetadata& metadata) {
+void take_v2_type(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   const Json& name = fields.at(document, "dtype");
   if (name.is_array()) return fields.refuse("dtype", "elements of several fields are not read");
   const Result<ZarrTypeV2> type = parse_zarr_v2_type(fields.text(document, "dtype"));
@@ -61,8 +61,8 @@ Result<ZarrMetadata> parse_zarr_v2(std::string_view zarray, std::string_view zat
   const Json document = parse_json<Json>(quote_bare_numbers(zarray));
   if (!document.is_object()) return corrupt("{}: is not a JSON object", subject);
   if (fields.at(document, "zarr_format") != 2) fields.damaged("zarr_format", "is not 2");
-  take_layout(fields, document, metadata);
-  take_type(fields, document, metadata);
+  take_v2_layout(fields, document, metadata);
+  take_v2_type(fields, document, metadata);
   if (fields.status().ok()) take_codecs(fields, document, metadata);
   RETURN_IF_ERROR(fields.status());
   if (!zattrs.empty()) {

@@ -126,7 +126,7 @@ void take_sharding(Fields& fields, const Json& configuration, ZarrMetadata& meta
   metadata.sharding = std::move(sharding);
 }
 
-void take_layout(Fields& fields, const Json& document, ZarrMetadata& metadata) {
+void take_v3_layout(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   metadata.shape = fields.extents(fields.at(document, "shape"), "shape");
   const Extension grid = extension(fields, fields.at(document, "chunk_grid"), "chunk_grid");
   if (fields.status().ok() && grid.name != "regular") {
@@ -146,7 +146,7 @@ void take_layout(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   metadata.separator = separator.is_null() ? (metadata.has_prefix ? '/' : '.') : separator == "/" ? '/' : '.';
 }
 
-void take_type(Fields& fields, const Json& document, ZarrMetadata& metadata) {
+void take_v3_type(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   const auto text = [](const Json& value) { return json_ascii(value); };
   Result<ElementType> type = parse_zarr_v3_type(text(fields.at(document, "data_type")));
   if (!type.ok()) return fields.refuse("data_type", type.error());
@@ -198,8 +198,8 @@ Result<ZarrMetadata> parse_zarr_v3(std::string_view json, std::string_view subje
   if (!document.is_object()) return corrupt("{}: is not a JSON object", subject);
   if (fields.at(document, "zarr_format") != 3) fields.damaged("zarr_format", "is not 3");
   if (fields.at(document, "node_type") != "array") fields.damaged("node_type", "is not \"array\"");
-  take_layout(fields, document, metadata);
-  take_type(fields, document, metadata);
+  take_v3_layout(fields, document, metadata);
+  take_v3_type(fields, document, metadata);
   take_names(fields, document, metadata);
   check_extensions(fields, document);
   RETURN_IF_ERROR(fields.status());

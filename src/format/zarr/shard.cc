@@ -9,8 +9,8 @@ namespace stoker::formats {
 namespace {
 
 constexpr std::uint64_t kEntryBytes = 16;
-constexpr std::uint64_t kCrcBytes = 4;
-constexpr std::uint64_t kMostChunks = 1u << 24;
+constexpr std::uint64_t kIndexCrcBytes = 4;
+constexpr std::uint64_t kMostInShard = 1u << 24;
 
 template <typename T>
 void append(std::string& text, T value) {
@@ -39,16 +39,16 @@ Extents chunks_per_shard(const ZarrMetadata& metadata) {
 
 std::optional<std::uint64_t> shard_index_bytes(const ZarrMetadata& metadata) {
   const std::optional<std::uint64_t> chunks = product(chunks_per_shard(metadata));
-  if (!chunks || *chunks > kMostChunks) return std::nullopt;
-  return *chunks * kEntryBytes + (metadata.sharding->index_has_crc ? kCrcBytes : 0);
+  if (!chunks || *chunks > kMostInShard) return std::nullopt;
+  return *chunks * kEntryBytes + (metadata.sharding->index_has_crc ? kIndexCrcBytes : 0);
 }
 
 Result<std::vector<ShardEntry>> parse_shard_index(const Sharding& sharding, std::span<const std::byte> index,
                                                   std::uint64_t shard_bytes, std::string_view subject) {
   if (sharding.index_has_crc) {
-    if (index.size() < kCrcBytes) return corrupt("{}: shard index is too short", subject);
-    const auto expected = load<std::uint32_t>(index, index.size() - kCrcBytes);
-    index = index.first(index.size() - kCrcBytes);
+    if (index.size() < kIndexCrcBytes) return corrupt("{}: shard index is too short", subject);
+    const auto expected = load<std::uint32_t>(index, index.size() - kIndexCrcBytes);
+    index = index.first(index.size() - kIndexCrcBytes);
     const std::uint32_t found = crc32c(index);
     if (found != expected) {
       return corrupt("{}: shard index: CRC-32C expected {:08x}, found {:08x}", subject, expected, found);
@@ -71,7 +71,8 @@ Result<std::vector<ShardEntry>> parse_shard_index(const Sharding& sharding, std:
 
 std::string make_shard(const Sharding& sharding, std::span<const std::optional<std::string>> chunks) {
   const bool is_first = sharding.index_at == Sharding::IndexAt::start;
-  std::uint64_t at = is_first ? chunks.size() * kEntryBytes + (sharding.index_has_crc ? kCrcBytes : 0) : 0;
+  std::uint64_t at =
+      is_first ? chunks.size() * kEntryBytes + (sharding.index_has_crc ? kIndexCrcBytes : 0) : 0;
   std::vector<ShardEntry> entries(chunks.size());
   std::string data;
   for (std::size_t i = 0; i < chunks.size(); ++i) {

@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kCollectiveRules[] = {
     {"collectives-differ", root, "Detected mismatch between collectives\nMismatched collective detected",
      R"(Detected mismatch between collectives on ranks\. Rank (\d+) is running collective: (.*?), but Rank (\d+)|Mismatched collective detected)",
      "ranks {1} and {3} called different collectives: their code or shapes differ by rank",
@@ -135,6 +135,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> collective_rules() { return kRules; }
+std::span<const FailureRule> collective_rules() { return kCollectiveRules; }
 
 }  // namespace stoker::explain

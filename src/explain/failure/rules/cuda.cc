@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kCudaRules[] = {
     {"gpu-out-of-memory", root,
      "CUDA out of memory\nHIP out of memory\nCUDA error: out of memory\nOutOfMemoryError",
      R"((?:CUDA|HIP) out of memory\. Tried to allocate ([\d.]+ \wi?B)(?:.*?GPU (\d+).*?capac\w* (?:of )?([\d.]+ \wi?B))?|CUDA error: out of memory|(?:CUDA|HIP) out of memory)",
@@ -116,6 +116,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> cuda_rules() { return kRules; }
+std::span<const FailureRule> cuda_rules() { return kCudaRules; }
 
 }  // namespace stoker::explain

@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kEnvironmentRules[] = {
     {"glibc-too-old", root, "GLIBC", R"(version .(GLIBC(?:XX)?_[\d.]+|CXXABI_[\d.]+)'? not found)",
      "a library was built for a newer system: {1} is not here",
      "a release for this system, a container, or a module with a newer gcc", "ldd --version",
@@ -109,6 +109,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> environment_rules() { return kRules; }
+std::span<const FailureRule> environment_rules() { return kEnvironmentRules; }
 
 }  // namespace stoker::explain

@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kFileRules[] = {
     {"quota-exceeded", root, "isk quota exceeded\nEDQUOT", "",
      "the quota is used up: bytes, or the number of files",
      "remove what is not needed, or write to scratch; many small files into one archive: stoker data pack",
@@ -71,6 +71,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> file_rules() { return kRules; }
+std::span<const FailureRule> file_rules() { return kFileRules; }
 
 }  // namespace stoker::explain

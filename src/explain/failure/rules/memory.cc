@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kMemoryRules[] = {
     {"kernel-oom", root, "Out of memory: Kill\nMemory cgroup out of memory",
      R"((?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (\d+) \(([^)]+)\))",
      "the kernel killed {2} (process {1}): no memory was left",
@@ -120,6 +120,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> memory_rules() { return kRules; }
+std::span<const FailureRule> memory_rules() { return kMemoryRules; }
 
 }  // namespace stoker::explain

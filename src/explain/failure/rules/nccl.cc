@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kNcclRules[] = {
     {"duplicate-gpu", root, "Duplicate GPU detected\nsame GPU/Partition",
      R"(Duplicate GPU detected ?: rank (\d+) and rank (\d+) both on CUDA device (\w+)|Multiple Ranks are using the same GPU)",
      "two ranks use the same GPU: {1} and {2}",
@@ -147,6 +147,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> nccl_rules() { return kRules; }
+std::span<const FailureRule> nccl_rules() { return kNcclRules; }
 
 }  // namespace stoker::explain

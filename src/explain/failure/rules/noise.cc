@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kNoiseRules[] = {
     {"advice-on-errors", noise, "If you get `", R"(^If you get `)", "", "", "",
      "If you get `CUDA error: invalid device function` errors, the above might be the cause",
      "source of bitsandbytes, cuda_setup"},
@@ -95,6 +95,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> noise_rules() { return kRules; }
+std::span<const FailureRule> noise_rules() { return kNoiseRules; }
 
 }  // namespace stoker::explain

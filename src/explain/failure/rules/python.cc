@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kPythonRules[] = {
     {"module-missing", root, "No module named",
      R"((?:(?:ModuleNotFound|Import)Error: .*|ython[\d.]*: )No module named '?([^'\s]+)'?)",
      "Python finds no module {1} on that node",
@@ -175,6 +175,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> python_rules() { return kRules; }
+std::span<const FailureRule> python_rules() { return kPythonRules; }
 
 }  // namespace stoker::explain

@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kRecordRules[] = {
     {"rank-out-of-memory", root, "out of memory", R"(killed by signal 9.*, out of memory(?: \((.*)\))?)",
      "the kernel killed it: it took more memory than the job has {1}",
      "resources: {memory_per_node: ...} with more, fewer loader workers, or a smaller batch",
@@ -161,7 +161,7 @@ constexpr FailureRule kOwnWords[] = {
 
 }  // namespace
 
-std::span<const FailureRule> record_rules() { return kRules; }
+std::span<const FailureRule> record_rules() { return kRecordRules; }
 
 std::span<const FailureRule> own_word_rules() { return kOwnWords; }
 

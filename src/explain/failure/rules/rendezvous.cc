@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kRendezvousRules[] = {
     {"port-in-use", root, "errno: 98\nEADDRINUSE\nAddress already in use",
      R"((?:failed to bind to (\S+) \((?:errno|generic error): 98|port: (\d+), useIpv6: \w+, code: -98|EADDRINUSE|Address already in use))",
      "the port {1}{2} of the rendezvous is taken, by another job or what is left of one",
@@ -144,6 +144,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> rendezvous_rules() { return kRules; }
+std::span<const FailureRule> rendezvous_rules() { return kRendezvousRules; }
 
 }  // namespace stoker::explain

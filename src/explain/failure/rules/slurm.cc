@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kSlurmRules[] = {
     {"cgroup-oom-kill", root, "oom-kill event\noom_kill event\nkill event",
      R"(Detected \d+ oom[_-]kill events?(?:\(s\))? in (\S+?)\.?(?: cgroup)?(?:\.| |$))",
      "the kernel killed a process of {1}: the job took more memory than it asked for",
@@ -128,6 +128,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> slurm_rules() { return kRules; }
+std::span<const FailureRule> slurm_rules() { return kSlurmRules; }
 
 }  // namespace stoker::explain

@@ -6,7 +6,7 @@ namespace {
 
 using enum Weight;
 
-constexpr FailureRule kRules[] = {
+constexpr FailureRule kSubmitRules[] = {
     {"dos-line-ends", root, "$'\\r'\n^M: bad interpreter", R"((\$'\\r': command not found|bad interpreter))",
      "the script has line ends of DOS", "dos2unix SCRIPT, or sed -i 's/\\r$//' SCRIPT", "stoker check SCRIPT",
      "job.sh: line 2: $'\\r': command not found", "source of bash, execute_cmd.c"},
@@ -102,6 +102,6 @@ constexpr FailureRule kRules[] = {
 
 }  // namespace
 
-std::span<const FailureRule> submit_rules() { return kRules; }
+std::span<const FailureRule> submit_rules() { return kSubmitRules; }
 
 }  // namespace stoker::explain

@@ -70,7 +70,7 @@ void find_script_as_program(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kClashRules[] = {
     {"options-exclude", Level::job, "sbatch refuses a script with two options that exclude each other",
      "#!/bin/bash\n#SBATCH --mem=8G\n#SBATCH --mem-per-cpu=2G\n", "#!/bin/bash\n#SBATCH --mem-per-cpu=2G\n",
      "sbatch: \"--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\"", find_options_exclude},
@@ -83,6 +83,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> clash_rules() { return kRules; }
+std::span<const Rule> clash_rules() { return kClashRules; }
 
 }  // namespace stoker::explain

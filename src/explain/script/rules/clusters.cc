@@ -103,7 +103,7 @@ void find_cluster_step_ends(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kClusterRules[] = {
     {"cluster-on-login", Level::time,
      "Ray, Dask and Spark take all cores they find, and a login node is everybody's",
      "#!/bin/bash\nray start --head --port=6379\n",
@@ -125,6 +125,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> cluster_rules() { return kRules; }
+std::span<const Rule> cluster_rules() { return kClusterRules; }
 
 }  // namespace stoker::explain

@@ -346,7 +346,7 @@ void find_newest_by_time(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kEndingRules[] = {
     {"syntax", Level::job, "the shell stops at what it cannot read", "#!/bin/bash\nif true; then\n  ./a\n",
      "#!/bin/bash\nif true; then\n  ./a\nfi\n", "bash -n", find_syntax},
     {"open-heredoc", Level::job, "without its closing line a here-document takes the rest of the script",
@@ -377,6 +377,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> ending_rules() { return kRules; }
+std::span<const Rule> ending_rules() { return kEndingRules; }
 
 }  // namespace stoker::explain

@@ -163,7 +163,7 @@ void find_unseeded(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kHabitRules[] = {
     {"python-buffered", Level::advice,
      "Python writes to a file in large blocks; a killed job loses the last of them",
      "#!/bin/bash\n#SBATCH -n 1\npython train.py\n", "#!/bin/bash\n#SBATCH -n 1\npython -u train.py\n",
@@ -189,6 +189,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> habit_rules() { return kRules; }
+std::span<const Rule> habit_rules() { return kHabitRules; }
 
 }  // namespace stoker::explain

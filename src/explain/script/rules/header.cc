@@ -162,7 +162,7 @@ void find_ambiguous_option(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kHeaderRules[] = {
     {"no-interpreter", Level::job, "sbatch takes only scripts that begin with #! and an interpreter",
      "#SBATCH --time=1\necho a\n", "#!/bin/bash\n#SBATCH --time=1\necho a\n",
      "sbatch: \"This does not look like a batch script\"", find_no_interpreter},
@@ -182,6 +182,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> header_rules() { return kRules; }
+std::span<const Rule> header_rules() { return kHeaderRules; }
 
 }  // namespace stoker::explain

@@ -120,7 +120,7 @@ void find_bad_interpreter(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLineRules[] = {
     {"stray-word", Level::job,
      "sbatch refuses a script with a word in its #SBATCH lines that belongs to no option",
      "#!/bin/bash\n#SBATCH --job-name=my job\n./a\n", "#!/bin/bash\n#SBATCH --job-name=\"my job\"\n./a\n",
@@ -134,6 +134,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> line_rules() { return kRules; }
+std::span<const Rule> line_rules() { return kLineRules; }
 
 }  // namespace stoker::explain

@@ -8,9 +8,7 @@
 namespace stoker::explain {
 namespace {
 
-constexpr std::uint64_t kManyTasks = 100;
 constexpr std::uint64_t kManyProcesses = 100;
-constexpr std::chrono::minutes kShort{5};
 
 void find_no_cap(const Script& script, Report& report) {
   const Directive* array = script.request.find("--array");
@@ -23,7 +21,7 @@ void find_no_cap(const Script& script, Report& report) {
 void find_flood(const Script& script, Report& report) {
   const auto time = script.request.time();
   const std::uint64_t tasks = script.request.array_tasks();
-  if (tasks >= kManyTasks && time && *time <= kShort) {
+  if (tasks >= kManyTasks && time && *time <= kShortTask) {
     report
         .add(script.request.find("--array")->value,
              report.say("{} jobs of {} at most: starting each takes Slurm longer than that is worth", tasks,
@@ -141,7 +139,7 @@ void find_network(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLoadRules[] = {
     {"no-cap", Level::advice,
      "a large array without %K takes all that you may have, and your other jobs wait",
      "#!/bin/bash\n#SBATCH --array=1-1000\n", "#!/bin/bash\n#SBATCH --array=1-1000%20\n",
@@ -168,6 +166,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> load_rules() { return kRules; }
+std::span<const Rule> load_rules() { return kLoadRules; }
 
 }  // namespace stoker::explain

@@ -151,7 +151,7 @@ void find_log_on_node(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLogRules[] = {
     {"log-folder", Level::job,
      "a job whose log cannot be opened ends at once and leaves no word; Slurm makes the folder from 23.02 on",
      "#!/bin/bash\n#SBATCH -o logs/%x-%j.out\n", "#!/bin/bash\n#SBATCH -o %x-%j.out\n",
@@ -175,6 +175,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> log_rules() { return kRules; }
+std::span<const Rule> log_rules() { return kLogRules; }
 
 }  // namespace stoker::explain

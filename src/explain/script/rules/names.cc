@@ -312,7 +312,7 @@ void find_quoted_tilde(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kNameRules[] = {
     {"misspelt-command", Level::job, "the shell finds no program of a mistyped name, and goes on without it",
      "#!/bin/bash\n#SBATCH -n 1\npyhton -u train.py\n", "#!/bin/bash\n#SBATCH -n 1\npython -u train.py\n",
      "bash: \"command not found\"", find_misspelt_command},
@@ -332,6 +332,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> name_rules() { return kRules; }
+std::span<const Rule> name_rules() { return kNameRules; }
 
 }  // namespace stoker::explain

@@ -118,7 +118,7 @@ std::string nodes_option(const Call& call) {
 }
 
 // Starts something on nodes that are not this one, or may: a script of its own.
-bool may_reach_others(const Call& call) {
+bool may_start_elsewhere(const Call& call) {
   const bool is_shell = call.program == "bash" || call.program == "sh";
   return is_launcher(call.program) || call.context.is_remote || call.program == "ssh" ||
          call.program == "pdsh" || call.program.ends_with(".sh") || (is_shell && !call.has("-c"));
@@ -128,7 +128,7 @@ bool may_reach_others(const Call& call) {
 void find_agent_of_one_node(const Script& script, Report& report) {
   const std::uint64_t nodes = script.request.nodes();
   if (nodes < 2 || starts_itself_again(script) ||
-      std::any_of(script.calls.begin(), script.calls.end(), may_reach_others))
+      std::any_of(script.calls.begin(), script.calls.end(), may_start_elsewhere))
     return;
   for (const Call& call : script.calls) {
     const Context& context = call.context;
@@ -254,7 +254,7 @@ void find_fixed_port(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kNodeRules[] = {
     {"first-node-only", Level::job,
      "a batch script runs on the job's first node; only srun reaches the others",
      "#!/bin/bash\n#SBATCH --nodes=2\ntar xf data.tar -C $SLURM_TMPDIR\nsrun python train.py $SLURM_TMPDIR\n",
@@ -281,6 +281,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> node_rules() { return kRules; }
+std::span<const Rule> node_rules() { return kNodeRules; }
 
 }  // namespace stoker::explain

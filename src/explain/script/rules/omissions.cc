@@ -151,7 +151,7 @@ void find_no_time(const Script& script, Report& report) {
       .fix = "#SBATCH --time=1:00:00";
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kOmissionRules[] = {
     {"not-a-directive", Level::job, "a misspelt #SBATCH is a comment",
      "#!/bin/bash\n#SBACTH --time=1:00:00\n", "#!/bin/bash\n#SBATCH --time=1:00:00\n", "sbatch(1)",
      find_not_a_directive},
@@ -169,6 +169,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> omission_rules() { return kRules; }
+std::span<const Rule> omission_rules() { return kOmissionRules; }
 
 }  // namespace stoker::explain

@@ -23,10 +23,6 @@ bool has_letter_count(const Script& script, const Directive& directive) {
   });
 }
 
-bool is_for_people(std::string_view name) {
-  return name == "--job-name" || name == "--comment" || name == "--mail-user";
-}
-
 // "--account=##ACCOUNT##": for sbatch a comment begins behind the =.
 std::optional<std::string> hashed_away(const Script& script, const Directive& directive) {
   const slurm::OwnOption& option = directive.option;
@@ -360,7 +356,7 @@ void find_placeholder(const Script& script, Report& report) {
   find_in_commands(script, report);
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kPlaceholderRules[] = {
     {"placeholder", Level::job, "what a guide leaves to be filled in is no account, path or count",
      "#!/bin/bash\n#SBATCH --qos=<qos_name>\n", "#!/bin/bash\n#SBATCH --qos=long\n",
      "courses' and users' notes", find_placeholder},
@@ -376,6 +372,6 @@ std::optional<std::string> placeholder_in(std::string_view value) {
   return blank_part(value);
 }
 
-std::span<const Rule> placeholder_rules() { return kRules; }
+std::span<const Rule> placeholder_rules() { return kPlaceholderRules; }
 
 }  // namespace stoker::explain

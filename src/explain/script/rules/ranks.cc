@@ -232,7 +232,7 @@ void find_unused_tasks(const Script& script, Report& report) {
                         script.request.tasks());
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kRankRules[] = {
     {"replaced-too-early", Level::job,
      "the batch script's shell replaces $SLURM_PROCID before srun starts the tasks",
      "#!/bin/bash\n#SBATCH --nodes=2\nsrun torchrun --nnodes=2 --node_rank=$SLURM_NODEID train.py\n",
@@ -274,6 +274,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> rank_rules() { return kRules; }
+std::span<const Rule> rank_rules() { return kRankRules; }
 
 }  // namespace stoker::explain

@@ -330,7 +330,7 @@ void find_spool_folder(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kShellRules[] = {
     {"assignment-blank", Level::job,
      "with a blank beside =, or a $ before the name, the shell sets nothing and runs the name",
      "#!/bin/bash\n#SBATCH -n 1\nconfig = /data/a.yaml\n./run $config\n",
@@ -360,6 +360,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> shell_rules() { return kRules; }
+std::span<const Rule> shell_rules() { return kShellRules; }
 
 }  // namespace stoker::explain

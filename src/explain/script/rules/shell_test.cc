@@ -1,29 +1,14 @@
 // What the shell and sbatch take for something else than was meant: what is told, and what is left alone.
 #include <gmock/gmock.h>
 
-#include "base/file.h"
-#include "base/text.h"
-#include "explain/script/lint.h"
+#include "explain/script/test_lint.h"
 
 namespace stoker::explain {
 namespace {
 
 using ::testing::IsEmpty;
 
-using Found = std::vector<std::string>;
-
-// The findings of one rule as "line:level", in an empty folder.
-Found found(std::string_view rule, std::string_view text) {
-  const TempDirectory folder;
-  Found out;
-  for (const ScriptFinding& finding :
-       lint_script("a.sh", std::string(text), {.directory = folder.path()}).findings) {
-    if (finding.rule == rule) out.push_back(format("{}:{}", finding.line, to_text(finding.level)));
-  }
-  return out;
-}
-
-// The same of a script that is one #SBATCH line.
+// What is found in a script that is one #SBATCH line.
 Found of_line(std::string_view rule, std::string_view options) {
   return found(rule, format("#!/bin/bash\n#SBATCH {}\n./a\n", options));
 }

@@ -57,7 +57,7 @@ void find_opinions(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kSiteRules[] = {
     {"site-limit", Level::job, "what the site does not have or allow is refused, or waits for ever", "", "",
      "the site's profile", find_limits},
     {"site-opinion", Level::advice, "what the site's staff ask for", "", "", "the site's profile",
@@ -66,6 +66,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> site_rules() { return kRules; }
+std::span<const Rule> site_rules() { return kSiteRules; }
 
 }  // namespace stoker::explain

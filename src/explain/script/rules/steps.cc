@@ -200,7 +200,7 @@ void find_redirect_folder(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kStepRules[] = {
     {"step-too-large", Level::job, "what wants more nodes, tasks or GPUs than the job has does not start",
      "#!/bin/bash\n#SBATCH --gpus-per-node=1\ntorchrun --nproc_per_node=4 train.py\n",
      "#!/bin/bash\n#SBATCH --gpus-per-node=4\ntorchrun --nproc_per_node=4 train.py\n",
@@ -240,6 +240,6 @@ bool holds_program(const Script& script, std::string_view folder) {
   });
 }
 
-std::span<const Rule> step_rules() { return kRules; }
+std::span<const Rule> step_rules() { return kStepRules; }
 
 }  // namespace stoker::explain

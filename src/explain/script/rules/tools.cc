@@ -10,11 +10,9 @@ namespace stoker::explain {
 namespace {
 
 constexpr std::uint64_t kSeveral = 3;
-constexpr std::uint64_t kFlood = 20;       // from here on another rule tells it
-constexpr std::uint64_t kManyTasks = 100;  // the same
+constexpr std::uint64_t kFlood = 20;  // from here on another rule tells it
 constexpr std::uint64_t kFewTasks = 10;
 constexpr std::uint64_t kManySteps = 20;
-constexpr std::chrono::minutes kShort{5};
 constexpr std::chrono::minutes kStep{15};  // to which a time is rounded up
 constexpr std::chrono::hours kLongTime{2};
 
@@ -113,7 +111,7 @@ void find_sbatch_loop(const Script& script, Report& report) {
 void find_short_tasks(const Script& script, Report& report) {
   const auto time = script.request.time();
   const std::uint64_t tasks = script.request.array_tasks();
-  if (tasks >= kFewTasks && tasks < kManyTasks && time && *time <= kShort) {
+  if (tasks >= kFewTasks && tasks < kManyTasks && time && *time <= kShortTask) {
     report
         .add(script.request.find("--array")->value,
              report.say(
@@ -197,7 +195,7 @@ void find_long_time(const Script& script, Report& report) {
                  slurm::slurm_duration(safe), slurm::slurm_duration(safe), script.source->name());
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kToolRules[] = {
     {"fitting-tool", Level::advice, "arrays, chains and tables of values do what loops in scripts imitate",
      "#!/bin/bash\n#SBATCH --time=2\nfor s in 1 2 3 4; do\n  python -u train.py --seed $s\ndone\n",
      "#!/bin/bash\n#SBATCH --time=2 --array=1-4\npython -u train.py --seed $SLURM_ARRAY_TASK_ID\n",
@@ -221,6 +219,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> tool_rules() { return kRules; }
+std::span<const Rule> tool_rules() { return kToolRules; }
 
 }  // namespace stoker::explain

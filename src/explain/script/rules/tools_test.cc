@@ -2,26 +2,13 @@
 // alone.
 #include <gmock/gmock.h>
 
-#include "base/file.h"
-#include "base/text.h"
-#include "explain/script/lint.h"
+#include "explain/script/test_lint.h"
 
 namespace stoker::explain {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// The findings of one rule as "line:level", in an empty folder.
-std::vector<std::string> found(std::string_view rule, std::string_view text, ScriptPlace place = {}) {
-  const TempDirectory folder;
-  if (place.directory.empty()) place.directory = folder.path();
-  std::vector<std::string> out;
-  for (const ScriptFinding& finding : lint_script("a.sh", std::string(text), place).findings) {
-    if (finding.rule == rule) out.push_back(format("{}:{}", finding.line, to_text(finding.level)));
-  }
-  return out;
-}
 
 std::string fix_of(std::string_view rule, std::string_view text) {
   const TempDirectory folder;
@@ -31,8 +18,6 @@ std::string fix_of(std::string_view rule, std::string_view text) {
   }
   return "";
 }
-
-using Found = std::vector<std::string>;
 
 TEST(ScriptTools, a_loop_around_sbatch_is_an_array) {
   const std::string one = "#!/bin/bash\nfor lr in 0.1 0.01; do\n  sbatch train.sh $lr\ndone\n";

@@ -179,11 +179,6 @@ void find_bad_value(const Script& script, Report& report) {
   find_bad_mail(script, report);
 }
 
-// Options whose value is text for people alone.
-bool is_for_people(std::string_view name) {
-  return is_one_of(name, {"--job-name", "--comment", "--mail-user", "--mail-type"});
-}
-
 void find_variable(const Script& script, Report& report) {
   for (const Directive& directive : script.request.directives) {
     const std::string& value = directive.option.value;
@@ -234,7 +229,7 @@ void find_zero_gpus(const Script& script, Report& report) {
   }
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kValueRules[] = {
     {"blank-at-equals", Level::job, "with a blank beside = sbatch reads no value, or '=' for one",
      "#!/bin/bash\n#SBATCH --time = 1:00:00\n", "#!/bin/bash\n#SBATCH --time=1:00:00\n",
      "sbatch: \"Invalid --time specification\"", find_blank_at_equals},
@@ -258,6 +253,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> value_rules() { return kRules; }
+std::span<const Rule> value_rules() { return kValueRules; }
 
 }  // namespace stoker::explain
