@@ -300,10 +300,7 @@ def test_rows_that_cannot_be_chosen_where_they_lie_are_told(stoker, table, tmp_p
     none = "hub: none of 60 rows is so (--where)\n"
     numbers = ("--columns", "sepal")
     assert stoker("data", "index", "hub", *numbers, "--where", "sepal > 1000", code=2).err == none
-    assert (
-        stoker("data", "index", "hub", "--where", "sepal > 1000", code=2).err
-        == "hub: no row of its tables is so (--where)\n"
-    )
+    assert stoker("data", "index", "hub", "--where", "sepal > 1000", code=2).err == none
     packing.make_animals(tmp_path / "animals")
     stoker("data", "pack", "animals", "tarred", code=0)
     (tmp_path / "tarred/manifest.json").unlink()

@@ -10,6 +10,7 @@ import docs_examples
 import h5py
 import numpy
 import pyarrow
+import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from conftest import BIN, REPOSITORY
@@ -49,6 +50,19 @@ def write_table(folder: Path) -> None:
     pyarrow.parquet.write_table(table, folder / "train.parquet", row_group_size=100)
 
 
+def write_partitions(folder: Path) -> None:
+    table = pyarrow.table(
+        {
+            "year": pyarrow.array([2022 + i // 200 for i in range(600)], pyarrow.int32()),
+            "country": [("DE", "FR", "IT", "PL")[i % 4] for i in range(600)],
+            "price": numpy.random.default_rng(2).uniform(1, 9, 600),
+            "sold": range(600),
+        }
+    )
+    parts = pyarrow.dataset.partitioning(table.select(["year", "country"]).schema, flavor="hive")
+    pyarrow.dataset.write_dataset(table, folder, format="parquet", partitioning=parts)
+
+
 @pytest.fixture
 def folder_with(tmp_path, request):
     """folder_with(["images"]) -> a folder with what a page's setup names."""
@@ -63,6 +77,7 @@ def folder_with(tmp_path, request):
         "examples": lambda: shutil.copytree(REPOSITORY / "examples", tmp_path / "examples"),
         "grid": lambda: write_grid(tmp_path / "era5"),  # train.h5: hours, t2m and u10 of 96 x 16 x 24
         "table": lambda: write_table(tmp_path / "flowers"),  # train.parquet: 600 rows, 100 of each year from 2017 on
+        "partitions": lambda: write_partitions(tmp_path / "sales"),  # sales/year=2022/country=DE/part-0.parquet, ...
         "run": lambda: copy("finished_run", "runs"),  # one finished run of two ranks, in runs/
     }
 

@@ -81,6 +81,12 @@ TEST(Manifest, names_the_field_that_is_wrong) {
             "m: splits[0].shards[0].blocks: has 2 hashes, 4194304 bytes need 1");
   EXPECT_EQ(error_of(replaced(json, "train-000000.tar", "../evil.tar")),
             "m: splits[0].shards[0].file: is not a file name");
+  EXPECT_EQ(error_of(replaced(json, "train-000000.tar", "year=2024//a.parquet")),
+            "m: splits[0].shards[0].file: is not a file name");
+  EXPECT_EQ(error_of(replaced(json, "train-000000.tar", "year=2024/../a.parquet")),
+            "m: splits[0].shards[0].file: is not a file name");
+  EXPECT_EQ(error_of(replaced(json, "train-000000.tar", "year=2024/country=C\u00F4te/a.parquet")),
+            "no error");
   EXPECT_EQ(error_of(replaced(json, "train-000000.tar", "train-000001.tar")),
             "m: splits: 'train-000001.tar' is there twice");
   EXPECT_EQ(error_of(replaced(json, "\"name\": \"test\"", "\"name\": \"train\"")),

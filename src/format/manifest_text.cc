@@ -162,6 +162,13 @@ bool is_file_name(std::string_view name) {
          name.find('/') == std::string_view::npos && printable(name) == name;
 }
 
+// Of a table in folders its path below the dataset.
+bool is_shard_name(std::string_view name) {
+  constexpr std::size_t kLongest = 4096;
+  const std::vector<std::string_view> parts = split(name, '/');
+  return name.size() <= kLongest && std::all_of(parts.begin(), parts.end(), is_file_name);
+}
+
 ShardInfo read_shard(Fields& fields, const Json& json, const std::string& place) {
   ShardInfo shard;
   shard.file = fields.text(json, place, "file");
@@ -172,7 +179,7 @@ ShardInfo read_shard(Fields& fields, const Json& json, const std::string& place)
     shard.blocks.push_back(fields.to_digest(block, at));
   });
   if (!fields.status().ok()) return shard;
-  if (!is_file_name(shard.file)) fields.fail(place + ".file", "is not a file name");
+  if (!is_shard_name(shard.file)) fields.fail(place + ".file", "is not a file name");
   const std::uint64_t blocks = shard.bytes / kHashBlock + (shard.bytes % kHashBlock != 0 ? 1 : 0);
   if (shard.blocks.size() != blocks) {
     fields.fail(place + ".blocks",

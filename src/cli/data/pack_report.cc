@@ -62,8 +62,13 @@ void print_notes(const data::PackPlan& plan, Output& out) {
 
 void print_table(const data::TableFacts& table, const data::TableOptions& options, Output& out) {
   if (!options.where.empty()) {
-    out.line("  {} of {} rows chosen, {} of {} read (--where)", grouped(table.chosen), grouped(table.rows),
-             grouped(table.groups_read), plural(table.groups, "row group", "row groups"));
+    std::string what =
+        format("  {} of {} rows chosen, {} of {} read", grouped(table.chosen), grouped(table.rows),
+               grouped(table.groups_read), plural(table.groups, "row group", "row groups"));
+    if (table.files_passed_over > 0)
+      what += format(", {} of {} not opened", grouped(table.files_passed_over),
+                     plural(table.files + table.files_passed_over, "file", "files"));
+    out.line("{} (--where)", what);
   }
   if (table.dropped > 0)
     out.line("  {} left out: a value is missing (--missing drop)", plural(table.dropped, "row", "rows"));
@@ -75,7 +80,9 @@ nlohmann::ordered_json table_json(const std::optional<data::TableFacts>& table) 
           {"row_groups_read", table->groups_read},
           {"rows", table->rows},
           {"rows_chosen", table->chosen},
-          {"rows_left_out", table->dropped}};
+          {"rows_left_out", table->dropped},
+          {"files", table->files},
+          {"files_not_opened", table->files_passed_over}};
 }
 
 void print_plan(const data::PackPlan& plan, std::string_view doing, Output& out) {

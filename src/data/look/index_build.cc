@@ -11,13 +11,12 @@
 #include "base/hash.h"
 #include "base/json/json.h"
 #include "base/thread.h"
-#include "data/look/arrays/hdf5_view.h"
+#include "data/look/index_shards.h"
 #include "data/look/shard_scan.h"
 #include "data/look/tables/class_names.h"
 #include "data/pack/source.h"
 #include "format/chunked/chunk_reader.h"
 #include "format/side_index.h"
-#include "format/streams/stream_index.h"
 
 namespace stoker::data {
 
@@ -27,7 +26,9 @@ constexpr std::uint64_t kLabelLimit = 1u << 20;
 
 // One shard on its way.
 struct Work {
-  std::string file;
+  explicit Work(IndexedShard shard) : is(std::move(shard)) {}
+
+  IndexedShard is;
   ShardScan scan;
   std::vector<Digest> blocks;
   std::vector<std::uint32_t> crcs;  // of each member, in order
@@ -50,13 +51,13 @@ class ShardReading {
 
  public:
   ShardReading(const Path& folder, const Reading& how, Work& work)
-      : path_(folder / work.file), how_(how), work_(work) {}
+      : path_(folder / work.is.file), how_(how), work_(work) {}
 
   template <typename GoOn>
   Status run(const GoOn& go_on) {
     Result<ShardScan> scan = how_.options.windows
-                                 ? scan_windows(path_, printable(work_.file), *how_.options.windows)
-                                 : scan_for_index(path_, how_.options.table);
+                                 ? scan_windows(path_, printable(work_.is.file), *how_.options.windows)
+                                 : scan_for_index(path_, {how_.options.table, work_.is.table});
     if (!scan.ok()) return scan.status();
     work_.scan = std::move(*scan);
     for (const ShardSample& sample : work_.scan.samples) {
@@ -123,7 +124,7 @@ class ShardReading {
   Status read_labels(const formats::ShardFile& file) {
     for (const ShardSample& sample : work_.scan.samples) {
       std::optional<std::int64_t>& label = work_.labels.emplace_back(sample.label);
-      if (kind_of_shard(work_.file) != ContainerKind::tar) continue;
+      if (kind_of_shard(work_.is.file) != ContainerKind::tar) continue;
       for (const ShardMember& member : sample.members) {
         if (member.extension != "cls" && member.extension != "json") continue;
         if (member.bytes > kLabelLimit) continue;
@@ -155,8 +156,8 @@ Status read_all(const Path& folder, std::vector<Work>& shards, const Reading& ho
   std::uint64_t total = 0;
   for (const Work& shard : shards) {
     std::error_code ignored;
-    if (!folder_exists(folder / shard.file))
-      total += std::filesystem::file_size(folder / shard.file, ignored);
+    if (!folder_exists(folder / shard.is.file))
+      total += std::filesystem::file_size(folder / shard.is.file, ignored);
   }
   std::atomic<std::size_t> next{0};
   std::atomic<std::uint64_t> done{0};
@@ -209,7 +210,7 @@ std::string section_of(const Work& work, bool has_labels, bool json_is_label) {
 }
 
 formats::ShardInfo info_of(const Work& work) {
-  return {.file = work.file,
+  return {.file = work.is.file,
           .bytes = work.scan.bytes,
           .samples = work.scan.samples.size(),
           .hash = formats::shard_hash(work.blocks),
@@ -234,10 +235,8 @@ Result<std::vector<std::string>> name_classes(std::vector<Work>& shards, std::op
 // The index of a manifest that is there, if the shards are its own.
 Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, const IndexOptions& options,
                            Progress& progress) {
-  std::vector<Work> shards;
-  for (const formats::SplitInfo& split : manifest.splits) {
-    for (const formats::ShardInfo& shard : split.shards) shards.push_back({.file = shard.file});
-  }
+  OK_OR_RETURN(named, shards_of_manifest(folder, manifest));
+  std::vector<Work> shards(std::make_move_iterator(named.begin()), std::make_move_iterator(named.end()));
   RETURN_IF_ERROR(read_all(folder, shards, {options, manifest.schema.block_hash}, progress));
   std::optional<TableFacts> facts;
   RETURN_IF_ERROR(name_classes(shards, facts).status());
@@ -272,67 +271,16 @@ Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, const
   return IndexBuild{.manifest = std::move(manifest), .had_manifest = true};
 }
 
-// Those that MosaicML's index.json names, in its order.
-Result<std::vector<Work>> shards_of_index(const Path& folder) {
-  OK_OR_RETURN(index, formats::read_stream_index(folder));
-  std::vector<Work> shards;
-  for (const formats::StreamShard& shard : index.shards) {
-    if (!is_mds(shard.file)) {
-      return invalid("{}: chunks of {} cannot be read where they lie", printable(folder.string()), index.tool)
-          .cure("stoker data convert {} OUT", shell_quote(folder.string()));
-    }
-    if (shard.samples > 0) shards.push_back({.file = shard.file});
-  }
-  return shards;
-}
-
-// `shard` was named where the folder of all shards is asked for.
-Status name_the_folder(const Path& shard) {
-  const Path plain = (shard / "").parent_path();  // without a slash at its end
-  const Path parent = plain.has_parent_path() ? plain.parent_path() : Path(".");
-  return invalid("{}: is a shard; an index is of all that lie in one folder", printable(shard.string()))
-      .cure("stoker data index {}", shell_quote(parent.string()));
-}
-
-Result<std::vector<Work>> find_shards(const Path& folder) {
-  const std::string name = printable(folder.string());
-  const bool is_called_shard = is_shard((folder / "").parent_path().filename().string());
-  if (!folder_exists(folder)) {
-    if (!path_exists(folder)) return not_found("{}: no such folder", name);
-    return is_called_shard ? name_the_folder(folder) : invalid("{}: is no folder", name);
-  }
-  if (formats::has_stream_index(folder)) return shards_of_index(folder);
-  OK_OR_RETURN(names, list_directory(folder));
-  std::vector<Work> shards;
-  for (const std::string& file : names) {
-    if (is_shard(file) && !is_hdf5_view(file) && !file.starts_with('.')) shards.push_back({.file = file});
-  }
-  if (shards.empty() && is_called_shard) return name_the_folder(folder);
-  if (shards.empty())
-    return invalid(
-        "{}: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip, "
-        "*.mds) in it",
-        name);
-  for (const Work& shard : shards) {
-    const ContainerKind first = kind_of_shard(shards[0].file);
-    const ContainerKind other = kind_of_shard(shard.file);
-    if (other == first) continue;
-    return invalid("{}: a dataset is of one kind: {} is {}, {} is {}", name, printable(shards[0].file),
-                   to_text(first), printable(shard.file), to_text(other));
-  }
-  return shards;
-}
-
 // A file whose rows another shard shows (HDF5's virtual datasets) is part of that one.
 void leave_out_parts(std::vector<Work>& shards) {
   std::set<std::string> parts;
   for (const Work& shard : shards) {
-    if (!shard.scan.chunks || !is_hdf5(shard.file)) continue;
+    if (!shard.scan.chunks || !is_hdf5(shard.is.file)) continue;
     for (const formats::ShardPart& part : shard.scan.chunks->parts()) {
-      if (part.file != shard.file) parts.insert(part.file);
+      if (part.file != shard.is.file) parts.insert(part.file);
     }
   }
-  std::erase_if(shards, [&](const Work& shard) { return parts.contains(shard.file); });
+  std::erase_if(shards, [&](const Work& shard) { return parts.contains(shard.is.file); });
 }
 
 }  // namespace
@@ -343,15 +291,16 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
     return rebuild(folder, std::move(manifest), options, progress);
   }
   if (path_exists(folder / formats::kPendingFolder)) return formats::read_manifest(folder).status();
-  OK_OR_RETURN(shards, find_shards(folder));
+  OK_OR_RETURN(found, find_shards(folder, options.table.where));
+  std::vector<Work> shards(std::make_move_iterator(found.shards.begin()),
+                           std::make_move_iterator(found.shards.end()));
   RETURN_IF_ERROR(read_all(folder, shards, {options}, progress));
   leave_out_parts(shards);
   IndexBuild built;
   OK_OR_RETURN(classes, name_classes(shards, built.table));
+  if (found.passed_over > 0) add_to(built.table, {.files_passed_over = found.passed_over});
   std::erase_if(shards, [](const Work& shard) { return shard.scan.samples.empty(); });
   if (shards.empty() && built.table) return nothing_chosen(printable(folder.string()), *built.table);
-  if (shards.empty() && !options.table.where.empty())
-    return invalid("{}: no row of its tables is so (--where)", printable(folder.string()));
   if (shards.empty()) return invalid("{}: no samples in its shards", printable(folder.string()));
   bool has_labels = true;
   std::set<std::string> components;
@@ -360,7 +309,7 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
   }
   formats::Manifest& manifest = built.manifest;
   std::map<std::string, std::vector<const Work*>> splits;
-  for (const Work& shard : shards) splits[split_of_shard(shard.file)].push_back(&shard);
+  for (const Work& shard : shards) splits[shard.is.split].push_back(&shard);
   std::vector<std::string> sections;
   for (const auto& [name, works] : splits) {
     formats::SplitInfo& split = manifest.splits.emplace_back();
@@ -379,7 +328,7 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
       }
     }
   }
-  manifest.schema.container = to_text(kind_of_shard(shards[0].file));
+  manifest.schema.container = to_text(kind_of_shard(shards[0].is.file));
   manifest.schema.has_labels = has_labels;
   manifest.schema.classes = std::move(classes);
   for (const std::string& name : components)

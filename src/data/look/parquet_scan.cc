@@ -20,7 +20,7 @@ constexpr std::string_view kLabel = "cls";
 constexpr std::uint64_t kKeyLimit = 4096;
 
 // The columns of one file: where bytes lie, and numbers in digits.
-struct Table {
+struct Columns {
   std::vector<std::pair<std::string, Places>> bytes;
   std::vector<std::pair<std::string, std::vector<std::string>>> numbers;
   std::vector<std::string> others;  // lists, and columns of what is neither bytes nor whole numbers
@@ -31,31 +31,45 @@ bool holds_bytes(const formats::ParquetLeaf& leaf) {
   return leaf.type == formats::ParquetLeaf::Type::bytes && leaf.lists == 0;
 }
 
-// All but the columns of bytes.
-Result<Table> begin_table(const ParquetFile& file) {
-  Table table;
-  table.rows = file.rows();
-  for (std::size_t i = 0; i < file.leaves().size(); ++i) {
-    const formats::ParquetLeaf& leaf = file.leaves()[i];
-    if (holds_bytes(leaf)) continue;
-    if (leaf.lists > 0 || !is_integer(leaf.type)) {
-      table.others.push_back(leaf.name);
-      continue;
-    }
-    OK_OR_RETURN(texts, file.read_texts(i));
-    table.numbers.emplace_back(leaf.name, std::move(texts));
+// The numbers of the file's own columns whose values are files, and their names.
+std::vector<std::pair<std::size_t, std::string>> columns_of_bytes(const TableFile& table) {
+  std::vector<std::pair<std::size_t, std::string>> found;
+  for (std::size_t leaf = 0; leaf < table.first_of_path(); ++leaf) {
+    if (holds_bytes(table.leaves()[leaf])) found.emplace_back(table.own(leaf), table.leaves()[leaf].name);
   }
-  return table;
+  return found;
+}
+
+// All but those.
+Result<Columns> begin_columns(const TableFile& table) {
+  Columns columns;
+  columns.rows = table.rows();
+  columns.others = table.covered();
+  for (std::size_t i = 0; i < table.leaves().size(); ++i) {
+    const formats::ParquetLeaf& leaf = table.leaves()[i];
+    const bool is_file = holds_bytes(leaf) && !table.is_of_path(i);
+    if (is_file) continue;
+    if (leaf.lists > 0 || !is_integer(leaf.type)) {
+      columns.others.push_back(leaf.name);
+    } else if (table.is_of_path(i)) {
+      std::vector<std::string> texts(columns.rows, table.of_path(i).text.value_or(""));
+      columns.numbers.emplace_back(leaf.name, std::move(texts));
+    } else {
+      OK_OR_RETURN(texts, table.file().read_texts(table.own(i)));
+      columns.numbers.emplace_back(leaf.name, std::move(texts));
+    }
+  }
+  return columns;
 }
 
 // One row as a record: the rules that make a sample of it are the same.
-formats::ExampleRecord record_of(const Table& table, std::uint64_t row) {
+formats::ExampleRecord record_of(const Columns& columns, std::uint64_t row) {
   formats::ExampleRecord record;
-  for (const auto& [name, places] : table.bytes) {
+  for (const auto& [name, places] : columns.bytes) {
     const ParquetFile::Place& place = places[row];
     if (place.is_there) record.files.push_back({.name = name, .offset = place.offset, .bytes = place.bytes});
   }
-  for (const auto& [name, texts] : table.numbers) {
+  for (const auto& [name, texts] : columns.numbers) {
     std::int64_t value = 0;
     if (!parse_number(texts[row], &value)) continue;  // missing
     if (name == kLabel) record.label = value;
@@ -98,14 +112,14 @@ Status check_members(const ShardSample& sample, const std::string& subject) {
   return {};
 }
 
-Result<ShardScan> samples_of(const Table& table, const formats::ReadAt& read, const std::string& subject,
+Result<ShardScan> samples_of(const Columns& columns, const formats::ReadAt& read, const std::string& subject,
                              const std::string& stem) {
-  const bool is_own = std::any_of(table.bytes.begin(), table.bytes.end(),
+  const bool is_own = std::any_of(columns.bytes.begin(), columns.bytes.end(),
                                   [](const auto& column) { return column.first == kKey; });
   ShardScan scan;
-  for (const std::string& name : table.others) scan.not_taken[name] = table.rows;
-  for (std::uint64_t row = 0; row < table.rows; ++row) {
-    formats::ExampleRecord record = record_of(table, row);
+  for (const std::string& name : columns.others) scan.not_taken[name] = columns.rows;
+  for (std::uint64_t row = 0; row < columns.rows; ++row) {
+    formats::ExampleRecord record = record_of(columns, row);
     Result<ShardSample> sample =
         is_own ? own_sample(std::move(record), read, subject)
                : sample_of_example(record, read, format("{}/{:08}", stem, row), scan.not_taken);
@@ -148,30 +162,28 @@ class Spool {
 
 }  // namespace
 
-Result<ShardScan> scan_parquet(const ParquetFile& file, const formats::ReadAt& read,
+Result<ShardScan> scan_parquet(const TableFile& table, const formats::ReadAt& read,
                                const std::string& subject, const std::string& stem) {
-  OK_OR_RETURN(table, begin_table(file));
-  for (std::size_t leaf = 0; leaf < file.leaves().size(); ++leaf) {
-    if (!holds_bytes(file.leaves()[leaf])) continue;
-    OK_OR_RETURN(places, file.places(leaf));
-    table.bytes.emplace_back(file.leaves()[leaf].name, std::move(places));
+  OK_OR_RETURN(columns, begin_columns(table));
+  for (auto& [leaf, name] : columns_of_bytes(table)) {
+    OK_OR_RETURN(places, table.file().places(leaf));
+    columns.bytes.emplace_back(std::move(name), std::move(places));
   }
-  return samples_of(table, read, subject, stem);
+  return samples_of(columns, read, subject, stem);
 }
 
-Result<ShardScan> scan_packed_parquet(const ParquetFile& file, const formats::ShardFile& shard,
+Result<ShardScan> scan_packed_parquet(const TableFile& table, const formats::ShardFile& shard,
                                       const std::string& subject, const std::string& stem) {
   OK_OR_RETURN(size, shard.size());
-  OK_OR_RETURN(table, begin_table(file));
+  OK_OR_RETURN(columns, begin_columns(table));
   std::vector<formats::ChunkedArray> arrays;
   std::uint64_t begin = 0;
-  for (std::size_t leaf = 0; leaf < file.leaves().size(); ++leaf) {
-    if (!holds_bytes(file.leaves()[leaf])) continue;
-    OK_OR_RETURN(packed, file.packed(leaf));
+  for (auto& [leaf, name] : columns_of_bytes(table)) {
+    OK_OR_RETURN(packed, table.file().packed(leaf));
     for (ParquetFile::Place& place : packed.places) place.offset += begin;
     begin += packed.pages.shape[0];
     arrays.push_back(std::move(packed.pages));
-    table.bytes.emplace_back(file.leaves()[leaf].name, std::move(packed.places));
+    columns.bytes.emplace_back(std::move(name), std::move(packed.places));
   }
   OK_OR_RETURN(chunks, formats::ChunkMap::create(std::move(arrays), size, subject));
   const formats::ChunkReader reader(chunks, std::make_shared<formats::ChunkCache>(formats::kKeptChunks),
@@ -179,35 +191,34 @@ Result<ShardScan> scan_packed_parquet(const ParquetFile& file, const formats::Sh
   const formats::ReadAt read = [&](std::uint64_t offset, std::span<std::byte> out) {
     return reader.read(shard, offset, out);
   };
-  OK_OR_RETURN(scan, samples_of(table, read, subject, stem));
+  OK_OR_RETURN(scan, samples_of(columns, read, subject, stem));
   scan.bytes = size;
   scan.end = size;
   scan.chunks = std::make_shared<const formats::ChunkMap>(std::move(chunks));
   return scan;
 }
 
-Result<ShardScan> unpack_parquet(const ParquetFile& file, const std::string& subject, const std::string& stem,
+Result<ShardScan> unpack_parquet(const TableFile& table, const std::string& subject, const std::string& stem,
                                  File& out, Progress& progress) {
-  OK_OR_RETURN(table, begin_table(file));
+  OK_OR_RETURN(columns, begin_columns(table));
   Spool spool(out);
-  for (std::size_t leaf = 0; leaf < file.leaves().size(); ++leaf) {
-    if (!holds_bytes(file.leaves()[leaf])) continue;
-    Places& places = table.bytes.emplace_back(file.leaves()[leaf].name, Places()).second;
-    for (std::size_t group = 0; group < file.groups(); ++group) {
+  for (auto& [leaf, name] : columns_of_bytes(table)) {
+    Places& places = columns.bytes.emplace_back(std::move(name), Places()).second;
+    for (std::size_t group = 0; group < table.groups(); ++group) {
       if (progress.stop_requested()) return cancelled("{}: interrupted while it was unpacked", subject);
-      OK_OR_RETURN(values, file.read_leaf(group, leaf));
+      OK_OR_RETURN(values, table.file().read_leaf(group, leaf));
       for (std::size_t i = 0; i < values.texts.size(); ++i) {
         OK_OR_RETURN(place, spool.add(values.texts[i]));
         places.push_back(place);
       }
     }
-    if (places.size() != table.rows) return corrupt("{}: its row groups do not add up", subject);
+    if (places.size() != columns.rows) return corrupt("{}: its row groups do not add up", subject);
   }
   RETURN_IF_ERROR(spool.flush());
   const formats::ReadAt read = [&out](std::uint64_t offset, std::span<std::byte> into) {
     return out.read_at(offset, into);
   };
-  OK_OR_RETURN(scan, samples_of(table, read, subject, stem));
+  OK_OR_RETURN(scan, samples_of(columns, read, subject, stem));
   scan.bytes = spool.bytes();
   scan.end = spool.bytes();
   return scan;

@@ -202,6 +202,25 @@ formats::ReadAt reader_of(const File& file) {
   return [&file](std::uint64_t offset, std::span<std::byte> out) { return file.read_at(offset, out); };
 }
 
+// What messages, and the keys of rows that have none, begin with.
+struct Names {
+  std::string subject;
+  std::string stem;
+};
+
+Result<ShardScan> scan_plain_parquet(const formats::ReadAt& read, std::uint64_t size, const Names& names,
+                                     const TablePath& path) {
+  OK_OR_RETURN(file, formats::ParquetFile::open(read, size, names.subject));
+  OK_OR_RETURN(scan, scan_parquet(TableFile(file, path), read, names.subject, names.stem));
+  scan.end = size;
+  scan.bytes = size;
+  return scan;
+}
+
+Names names_of(const Path& file, const TablePath& path) {
+  return {printable(file.string()), printable(path.name.empty() ? file.filename().string() : path.name)};
+}
+
 Status converted_first(Status why, const Path& path) {
   return std::move(why).cure("stoker data convert {} OUT", shell_quote(path.parent_path().string()));
 }
@@ -230,9 +249,7 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
         return converted_first(scan.status(), path);
       break;
     case ContainerKind::parquet:
-      OK_OR_RETURN(table, formats::ParquetFile::open(read, size, subject));
-      scan = scan_parquet(table, read, subject, stem);
-      if (scan.ok()) scan->end = size;
+      scan = scan_plain_parquet(read, size, {subject, stem}, {});
       break;
   }
   if (scan.ok()) scan->bytes = size;
@@ -262,9 +279,12 @@ Result<ShardScan> scan_shard(const Path& path) {
 namespace {
 
 // Keeps the rows that the condition chooses: each is a sample.
-Status choose_samples(const formats::ParquetFile& table, const std::string& where, const std::string& subject,
+Status choose_samples(const TableFile& table, const std::string& where, const std::string& subject,
                       ShardScan& scan) {
-  OK_OR_RETURN(rows, chosen_rows(table, where, subject, NoProgress()));
+  OK_OR_RETURN(filter, filter_of(table, where, subject));
+  if (!filter) return {};
+  scan.table = TableFacts{.files = 1};
+  OK_OR_RETURN(rows, chosen_rows(table, *filter, subject, *scan.table, NoProgress()));
   std::vector<ShardSample> chosen;
   for (const std::uint64_t row : rows) {
     if (row < scan.samples.size()) chosen.push_back(std::move(scan.samples[row]));
@@ -274,30 +294,29 @@ Status choose_samples(const formats::ParquetFile& table, const std::string& wher
 }
 
 // Of a table whose bytes or numbers are read where they lie.
-Result<ShardScan> scan_table(const Path& path, const TableOptions& choice) {
-  const std::string subject = printable(path.string());
-  const std::string stem = printable(path.filename().string());
+Result<ShardScan> scan_table(const Path& path, const TableChoice& choice) {
+  const Names names = names_of(path, choice.path);
   OK_OR_RETURN(file, File::open_read(path));
   OK_OR_RETURN(size, file.size());
-  OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(file), size, subject));
-  if (choice.makes_arrays() || has_numbers_only(table))
-    return scan_rows({table, subject, stem}, size, choice, NoProgress());
-  Result<ShardScan> scan = scan_file(file, path);
+  OK_OR_RETURN(opened, formats::ParquetFile::open(reader_of(file), size, names.subject));
+  const TableFile table(opened, choice.path);
+  if (choice.options.makes_arrays() || has_numbers_only(opened))
+    return scan_rows({table, names.subject, names.stem}, size, choice.options, NoProgress());
+  Result<ShardScan> scan = scan_plain_parquet(reader_of(file), size, names, choice.path);
   if (!scan.ok() && scan.status().code() == Code::invalid) {  // its bytes lie nowhere by themselves
     OK_OR_RETURN(shard, formats::ShardFile::open(path));
-    scan = scan_packed_parquet(table, shard, subject, stem);
+    scan = scan_packed_parquet(table, shard, names.subject, names.stem);
   }
-  if (scan.ok() && !choice.where.empty())
-    RETURN_IF_ERROR(choose_samples(table, choice.where, subject, *scan));
+  if (scan.ok()) RETURN_IF_ERROR(choose_samples(table, choice.options.where, names.subject, *scan));
   return scan;
 }
 
 }  // namespace
 
-Result<ShardScan> scan_for_index(const Path& path, const TableOptions& choice) {
+Result<ShardScan> scan_for_index(const Path& path, const TableChoice& choice) {
   const std::string name = path.filename().string();
   if (is_parquet(name) && path_exists(path)) return scan_table(path, choice);
-  if (choice.is_set()) return no_table(printable(path.string()));
+  if (choice.options.is_set()) return no_table(printable(path.string()));
   Result<ShardScan> scan = scan_shard(path);
   // Invalid: its bytes lie nowhere by themselves; NotFound: it has rows of arrays, perhaps.
   const bool may_be_packed =
@@ -310,27 +329,28 @@ namespace {
 
 // Into a file without a name, where its values cannot be read where they lie.
 Result<UnpackedShard> scan_or_unpack_table(const File& opened, const Path& path, const Path& scratch,
-                                           const TableOptions& choice, Progress& progress) {
-  const std::string subject = printable(path.string());
-  const std::string stem = printable(path.filename().string());
+                                           const TableChoice& choice, Progress& progress) {
+  const Names names = names_of(path, choice.path);
   OK_OR_RETURN(size, opened.size());
-  OK_OR_RETURN(table, formats::ParquetFile::open(reader_of(opened), size, subject));
-  const bool has_choice = choice.is_set() || has_numbers_only(table);
+  OK_OR_RETURN(parquet, formats::ParquetFile::open(reader_of(opened), size, names.subject));
+  const TableFile table(parquet, choice.path);
+  const bool has_choice = choice.options.is_set() || has_numbers_only(parquet);
   if (!has_choice) {
-    Result<ShardScan> scan = scan_file(opened, path);
+    Result<ShardScan> scan = scan_plain_parquet(reader_of(opened), size, names, choice.path);
     if (scan.ok()) return UnpackedShard{std::move(*scan), std::nullopt, std::nullopt};
     if (scan.status().code() != Code::invalid) return scan.status();
   }
   OK_OR_RETURN(file, formats::nameless_file(scratch));
-  Result<ShardScan> scan = has_choice ? unpack_rows({table, subject, stem}, choice, file, progress)
-                                      : unpack_parquet(table, subject, stem, file, progress);
+  Result<ShardScan> scan =
+      has_choice ? unpack_rows({table, names.subject, names.stem}, choice.options, file, progress)
+                 : unpack_parquet(table, names.subject, names.stem, file, progress);
   if (!scan.ok()) return scan.status();
   return UnpackedShard{std::move(*scan), std::move(file), std::nullopt};
 }
 
 }  // namespace
 
-Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, const TableOptions& choice,
+Result<UnpackedShard> scan_or_unpack(const Path& path, const Path& scratch, const TableChoice& choice,
                                      Progress& progress) {
   const std::string name = path.filename().string();
   const std::string stem = printable(name);

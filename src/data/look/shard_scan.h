@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "data/look/tables/paths/table_path.h"
 #include "data/look/tables/table_options.h"
 #include "data/pack/shard/container.h"
 #include "format/chunked/chunk_map.h"
@@ -81,10 +82,17 @@ struct UnpackedShard {
   std::optional<File> file;  ///< none: the shard itself can be read at any place
   std::optional<File> made;  ///< files that values were turned into, where there are any
 };
+/// Of Parquet alone: what is taken of tables, and what a file's path says. Both must outlive what they are
+/// given to.
+struct TableChoice {
+  const TableOptions& options;
+  const TablePath& path;
+};
+
 /// What scan_shard() tells, of shards that nothing can be read from by itself too: gzip or zstd around a tar
 /// or TFRecord file, compressed Parquet, HDF5 and Zarr, tables of numbers. These are unpacked in the folder
-/// `scratch`. `choice` is for Parquet alone, and what it chooses is always unpacked.
-Result<UnpackedShard> scan_or_unpack(const Path& file, const Path& scratch, const TableOptions& choice,
+/// `scratch`. What `choice` chooses is always unpacked.
+Result<UnpackedShard> scan_or_unpack(const Path& file, const Path& scratch, const TableChoice& choice,
                                      Progress& progress);
 
 /// Reads headers only; which container it is, its name says. Members that WebDataset skips (folders, links,
@@ -93,7 +101,7 @@ Result<UnpackedShard> scan_or_unpack(const Path& file, const Path& scratch, cons
 Result<ShardScan> scan_shard(const Path& file);
 
 /// The same, and of HDF5, Zarr and Parquet files whose samples lie in packed chunks, in rows of arrays or in
-/// columns of numbers the places among their unpacked bytes. `choice` is for Parquet alone.
-Result<ShardScan> scan_for_index(const Path& file, const TableOptions& choice = {});
+/// columns of numbers the places among their unpacked bytes.
+Result<ShardScan> scan_for_index(const Path& file, const TableChoice& choice);
 
 }  // namespace stoker::data

@@ -56,9 +56,14 @@ void add_to(std::optional<TableFacts>& sum, const TableFacts& facts) {
   sum->rows += facts.rows;
   sum->chosen += facts.chosen;
   sum->dropped += facts.dropped;
+  sum->files += facts.files;
+  sum->files_passed_over += facts.files_passed_over;
 }
 
 Status nothing_chosen(std::string_view subject, const TableFacts& facts) {
+  if (facts.files == 0 && facts.files_passed_over > 0)
+    return invalid("{}: none of {} files can have such a row, by their paths (--where)", subject,
+                   grouped(facts.files_passed_over));
   if (facts.rows == 0) return invalid("{}: has no rows", subject);
   if (facts.chosen == 0) return invalid("{}: none of {} rows is so (--where)", subject, grouped(facts.rows));
   return invalid("{}: a value is missing in each of {} rows (--missing drop)", subject,

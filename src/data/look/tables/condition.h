@@ -27,15 +27,16 @@ struct Term {
 
 struct Condition {
   enum class Kind {
-    all,      ///< of `parts`
-    any,      ///< of `parts`
-    no,       ///< part 0 does not hold
-    compare,  ///< terms 0 and 1
-    among,    ///< term 0 is one of the others
-    like,     ///< term 0 is as the text of term 1: % stands for any characters, _ for one
-    is_null,  ///< term 0
-    is_nan,   ///< term 0
-    holds,    ///< term 0, a column of truth values
+    all,       ///< of `parts`
+    any,       ///< of `parts`
+    no,        ///< part 0 does not hold
+    compare,   ///< terms 0 and 1
+    among,     ///< term 0 is one of the others
+    like,      ///< term 0 is as the text of term 1: % stands for any characters, _ for one
+    is_null,   ///< term 0
+    is_nan,    ///< term 0
+    holds,     ///< term 0, a column of truth values
+    anything,  ///< may hold or not: stands for a part that nothing is known of
   };
   Kind kind = Kind::all;
   std::vector<Condition> parts;

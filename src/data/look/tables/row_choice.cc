@@ -6,10 +6,9 @@
 
 namespace stoker::data {
 
-using formats::ParquetFile;
 using formats::ParquetRange;
 
-Result<std::optional<RowFilter>> filter_of(const ParquetFile& file, const std::string& where,
+Result<std::optional<RowFilter>> filter_of(const TableFile& file, const std::string& where,
                                            const std::string& subject) {
   if (where.empty()) return std::optional<RowFilter>();
   OK_OR_RETURN(condition, parse_condition(where));
@@ -18,7 +17,7 @@ Result<std::optional<RowFilter>> filter_of(const ParquetFile& file, const std::s
   return std::optional(std::move(*filter));
 }
 
-Result<GroupChoice> choose_rows(const ParquetFile& file, const RowFilter& filter, std::size_t group) {
+Result<GroupChoice> choose_rows(const TableFile& file, const RowFilter& filter, std::size_t group) {
   GroupChoice choice;
   const std::uint64_t rows = file.rows(group);
   std::vector<ParquetRange> ranges;
@@ -27,8 +26,7 @@ Result<GroupChoice> choose_rows(const ParquetFile& file, const RowFilter& filter
   if (!filter.may_hold(ranges, rows)) return choice;
   choice.is_read = true;
   for (const std::size_t leaf : filter.leaves()) {
-    OK_OR_RETURN(found, file.read_leaf(group, leaf));
-    choice.compared.push_back(std::move(found));
+    RETURN_IF_ERROR(file.read_leaf(group, leaf, choice.compared.emplace_back()));
   }
   for (std::uint64_t row = 0; row < rows; ++row) {
     if (filter.holds(choice.compared, row)) choice.rows.push_back(row);
@@ -37,17 +35,21 @@ Result<GroupChoice> choose_rows(const ParquetFile& file, const RowFilter& filter
   return choice;
 }
 
-Result<std::vector<std::uint64_t>> chosen_rows(const ParquetFile& file, const std::string& where,
-                                               const std::string& subject, const Progress& progress) {
-  OK_OR_RETURN(filter, filter_of(file, where, subject));
+Result<std::vector<std::uint64_t>> chosen_rows(const TableFile& file, const RowFilter& filter,
+                                               const std::string& subject, TableFacts& facts,
+                                               const Progress& progress) {
   std::vector<std::uint64_t> chosen;
   std::uint64_t first = 0;
-  for (std::size_t group = 0; filter && group < file.groups(); ++group) {
+  for (std::size_t group = 0; group < file.groups(); ++group) {
     if (progress.stop_requested()) return cancelled("{}: interrupted while it was read", subject);
-    OK_OR_RETURN(choice, choose_rows(file, *filter, group));
+    OK_OR_RETURN(choice, choose_rows(file, filter, group));
+    if (choice.is_read) ++facts.groups_read;
     for (const std::uint64_t row : choice.rows) chosen.push_back(first + row);
     first += file.rows(group);
   }
+  facts.groups += file.groups();
+  facts.rows += file.rows();
+  facts.chosen += chosen.size();
   return chosen;
 }
 

@@ -10,14 +10,14 @@
 
 #include "base/progress.h"
 #include "base/status.h"
+#include "data/look/tables/paths/table_file.h"
 #include "data/look/tables/row_filter.h"
 #include "data/look/tables/table_options.h"
-#include "format/parquet/parquet.h"
 
 namespace stoker::data {
 
 /// Of the condition `where`, if there is one. Errors begin with `subject`.
-Result<std::optional<RowFilter>> filter_of(const formats::ParquetFile& file, const std::string& where,
+Result<std::optional<RowFilter>> filter_of(const TableFile& file, const std::string& where,
                                            const std::string& subject);
 
 struct GroupChoice {
@@ -26,10 +26,12 @@ struct GroupChoice {
   std::vector<formats::ParquetValues>
       compared;  ///< of each of the filter's leaves; empty unless rows are chosen
 };
-Result<GroupChoice> choose_rows(const formats::ParquetFile& file, const RowFilter& filter, std::size_t group);
+Result<GroupChoice> choose_rows(const TableFile& file, const RowFilter& filter, std::size_t group);
 
-/// The numbers of all rows that are chosen, ascending. Cancelled when `progress` says stop.
-Result<std::vector<std::uint64_t>> chosen_rows(const formats::ParquetFile& file, const std::string& where,
-                                               const std::string& subject, const Progress& progress);
+/// The numbers of all rows that are chosen, ascending; what was read for it is added to `facts`. Cancelled
+/// when `progress` says stop.
+Result<std::vector<std::uint64_t>> chosen_rows(const TableFile& file, const RowFilter& filter,
+                                               const std::string& subject, TableFacts& facts,
+                                               const Progress& progress);
 
 }  // namespace stoker::data

@@ -80,6 +80,8 @@ class Row {
         return combined(test, [this](const Test& part) { return of(part); });
       case Kind::is_null:
         return is_there(test.column) ? kFalse : kTrue;
+      case Kind::anything:
+        return kTrue | kFalse | kUnknown;
       default:
         break;
     }
@@ -129,6 +131,8 @@ class Group {
         return combined(test, [this](const Test& part) { return of(part); });
       case Kind::is_null:
         return (all_there(test.column) ? 0 : kTrue) | (all_missing(test.column) ? 0 : kFalse);
+      case Kind::anything:
+        return kTrue | kFalse | kUnknown;
       default:
         break;
     }
@@ -320,6 +324,10 @@ Result<RowFilter> RowFilter::create(const Condition& condition, std::span<const 
 
 bool RowFilter::may_hold(std::span<const ParquetRange> ranges, std::uint64_t rows) const {
   return (Group(known_, ranges, rows).of(test_) & kTrue) != 0;
+}
+
+bool RowFilter::may_hold(std::span<const ParquetValues> values, std::uint64_t row) const {
+  return (Row(known_, values, row).of(test_) & kTrue) != 0;
 }
 
 bool RowFilter::holds(std::span<const ParquetValues> values, std::uint64_t row) const {

@@ -28,6 +28,8 @@ class RowFilter {
   /// Whether a row of a row group may be taken, by what the file says of the group: one range for each of
   /// leaves().
   bool may_hold(std::span<const formats::ParquetRange> ranges, std::uint64_t rows) const;
+  /// Whether the row may be taken, by these values: of a condition with parts of Kind::anything.
+  bool may_hold(std::span<const formats::ParquetValues> values, std::uint64_t row) const;
   /// Whether the row is taken. REQUIRES: the values of each of leaves().
   bool holds(std::span<const formats::ParquetValues> values, std::uint64_t row) const;
 

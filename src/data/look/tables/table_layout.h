@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "data/look/shard_scan.h"
+#include "data/look/tables/paths/table_file.h"
 #include "data/look/tables/table_plan.h"
 #include "format/chunked/chunk_map.h"
 #include "format/parquet/parquet.h"
@@ -20,7 +21,7 @@ namespace stoker::data {
 class TableLayout {
  public:
   /// All must outlive it. REQUIRES: a plan without files of bytes.
-  TableLayout(const formats::ParquetFile& file, const TablePlan& plan, const std::string& subject)
+  TableLayout(const TableFile& file, const TablePlan& plan, const std::string& subject)
       : file_(file), plan_(plan), subject_(subject) {}
 
   /// Before the first row of a row group is placed; `values` are those of its leaves. Invalid for lists that
@@ -46,7 +47,7 @@ class TableLayout {
   Status add(const TablePlan::Array& array, std::size_t number, Run& run);
   Status not_in_place(std::string_view why) const;
 
-  const formats::ParquetFile& file_;
+  const TableFile& file_;
   const TablePlan& plan_;
   const std::string& subject_;
   std::vector<formats::Extents> rows_;  // sizes of each of the plan's arrays

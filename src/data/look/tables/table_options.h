@@ -52,8 +52,10 @@ struct TableFacts {
   std::uint64_t groups = 0;
   std::uint64_t groups_read = 0;  ///< the others can have no row that is chosen
   std::uint64_t rows = 0;
-  std::uint64_t chosen = 0;   ///< by the condition
-  std::uint64_t dropped = 0;  ///< of those: MissingValues::drop
+  std::uint64_t chosen = 0;             ///< by the condition
+  std::uint64_t dropped = 0;            ///< of those: MissingValues::drop
+  std::uint64_t files = 0;              ///< that were opened
+  std::uint64_t files_passed_over = 0;  ///< of whose paths the condition says that they have no such row
 };
 
 }  // namespace stoker::data

@@ -58,7 +58,8 @@ Result<std::optional<std::size_t>> leaf_called(Leaves leaves, std::string_view o
 
 class Planner {
  public:
-  Planner(Leaves leaves, const TableOptions& options) : leaves_(leaves), options_(options) {}
+  Planner(Leaves leaves, std::size_t first_of_path, const TableOptions& options)
+      : leaves_(leaves), own_(leaves.first(first_of_path)), options_(options) {}
 
   Result<TablePlan> plan() {
     RETURN_IF_ERROR(choose_label_and_key());
@@ -81,7 +82,7 @@ class Planner {
     OK_OR_RETURN(key, leaf_called(leaves_, "--key", options_.key));
     plan_.label = label ? label : usual_label();
     plan_.key = key;
-    for (std::size_t i = 0; i < leaves_.size() && !key; ++i) {
+    for (std::size_t i = 0; i < own_.size() && !key; ++i) {
       if (leaves_[i].name != kOwnKey || !is_bytes(leaves_[i])) continue;
       plan_.key = i;
       plan_.is_own = true;
@@ -119,9 +120,9 @@ class Planner {
   bool is_label_or_key(std::size_t leaf) const { return plan_.label == leaf || plan_.key == leaf; }
 
   // Without --columns and --tensor: what files are made of without any options, or all where nothing else is
-  // there.
+  // there. A text of the path is no file of each sample unless it is asked for.
   Status add_usual() {
-    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+    for (std::size_t i = 0; i < own_.size(); ++i) {
       if (is_bytes(leaves_[i]) && !is_label_or_key(i)) RETURN_IF_ERROR(add_leaf(i));
     }
     if (!plan_.files.empty() || !plan_.arrays.empty()) return {};
@@ -208,6 +209,7 @@ class Planner {
   }
 
   Leaves leaves_;
+  Leaves own_;  // those of the file
   const TableOptions& options_;
   TablePlan plan_;
   std::set<std::size_t> used_;
@@ -225,8 +227,8 @@ std::vector<std::size_t> TablePlan::leaves() const {
   return {all.begin(), all.end()};
 }
 
-Result<TablePlan> plan_table(Leaves leaves, const TableOptions& options) {
-  return Planner(leaves, options).plan();
+Result<TablePlan> plan_table(Leaves leaves, std::size_t first_of_path, const TableOptions& options) {
+  return Planner(leaves, first_of_path, options).plan();
 }
 
 }  // namespace stoker::data

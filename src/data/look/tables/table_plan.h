@@ -36,7 +36,9 @@ struct TablePlan {
   std::vector<std::size_t> leaves() const;
 };
 
-/// Invalid for columns that are not there, that make no file, or several of one name.
-Result<TablePlan> plan_table(std::span<const formats::ParquetLeaf> leaves, const TableOptions& options);
+/// Leaves from `first_of_path` on are what the file's path says. Invalid for columns that are not there, that
+/// make no file, or several of one name.
+Result<TablePlan> plan_table(std::span<const formats::ParquetLeaf> leaves, std::size_t first_of_path,
+                             const TableOptions& options);
 
 }  // namespace stoker::data

@@ -33,6 +33,7 @@ class Unpacking {
 
   Result<ShardScan> run(const Progress& progress) {
     std::uint64_t first = 0;
+    facts_.files = 1;
     facts_.groups = table_.file.groups();
     facts_.rows = table_.file.rows();
     for (std::size_t group = 0; group < table_.file.groups(); ++group) {
@@ -44,6 +45,7 @@ class Unpacking {
     }
     RETURN_IF_ERROR(rows_.finish());
     for (const std::string& name : plan_.not_taken) scan_.not_taken[name] = scan_.samples.size();
+    for (const std::string& name : table_.file.covered()) scan_.not_taken[name] = scan_.samples.size();
     scan_.bytes = rows_.bytes();
     scan_.end = rows_.bytes();
     scan_.classes = rows_.take_classes();
@@ -104,7 +106,7 @@ class Unpacking {
 Result<ShardScan> unpack_rows(const TableSource& table, const TableOptions& options, File& out,
                               Progress& progress) {
   OK_OR_RETURN(filter, filter_of(table.file, options.where, table.subject));
-  Result<TablePlan> plan = plan_table(table.file.leaves(), options);
+  Result<TablePlan> plan = plan_table(table.file.leaves(), table.file.first_of_path(), options);
   if (!plan.ok()) return plan.status().with_context(table.subject);
   return Unpacking(table, *plan, options, filter, &out).run(progress);
 }
@@ -112,7 +114,7 @@ Result<ShardScan> unpack_rows(const TableSource& table, const TableOptions& opti
 Result<ShardScan> scan_rows(const TableSource& table, std::uint64_t shard_bytes, const TableOptions& options,
                             const Progress& progress) {
   OK_OR_RETURN(filter, filter_of(table.file, options.where, table.subject));
-  Result<TablePlan> plan = plan_table(table.file.leaves(), options);
+  Result<TablePlan> plan = plan_table(table.file.leaves(), table.file.first_of_path(), options);
   if (!plan.ok()) return plan.status().with_context(table.subject);
   if (!plan->files.empty()) {
     return invalid("{}: column '{}' holds bytes: with options for numbers it is not read where it lies",

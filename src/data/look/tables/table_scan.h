@@ -9,13 +9,14 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "data/look/shard_scan.h"
+#include "data/look/tables/paths/table_file.h"
 #include "data/look/tables/table_options.h"
 #include "format/parquet/parquet.h"
 
 namespace stoker::data {
 
 struct TableSource {
-  const formats::ParquetFile& file;
+  const TableFile& file;
   std::string subject;  ///< begins messages
   std::string stem;     ///< begins the keys of rows that have none
 };

@@ -66,10 +66,6 @@ struct Shape {
   std::vector<LeftOut> left_out;
 };
 
-bool is_split_name(std::string_view name) {
-  return std::find(kSplitNames.begin(), kSplitNames.end(), name) != kSplitNames.end();
-}
-
 bool has_image(const Listing& listing) {
   return std::any_of(listing.files.begin(), listing.files.end(),
                      [](const SourceFile& f) { return is_image_extension(extension_of(f.name)); });
@@ -229,6 +225,10 @@ void count(Source& source) {
 }
 
 }  // namespace
+
+bool is_split_name(std::string_view name) {
+  return std::find(kSplitNames.begin(), kSplitNames.end(), name) != kSplitNames.end();
+}
 
 Result<Source> list_by_folders(std::unique_ptr<SourceTree> tree, const SourceOptions& options,
                                const Progress& progress) {

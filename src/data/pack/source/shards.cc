@@ -11,6 +11,7 @@
 #include "data/look/shard_scan.h"
 #include "data/look/streams/stream_scan.h"
 #include "data/look/tables/class_names.h"
+#include "data/look/tables/paths/table_tree.h"
 #include "data/pack/source/shards_tree.h"
 #include "data/pack/source/taker.h"
 #include "data/pack/source/tree.h"
@@ -72,6 +73,7 @@ Result<Source> take_dataset(const Path& folder, const formats::OpenDataset& open
 struct Foreign {
   std::string file;
   std::string split;                             // where a folder says it and not the name
+  TablePath table;                               // of Parquet in folders
   std::optional<formats::StreamShard> of_index;  // where an index.json has it
   std::int64_t modified_ns = 0;
   UnpackedShard shard;
@@ -105,7 +107,7 @@ Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOp
       Result<UnpackedShard> scan =
           shards[i].of_index
               ? unpack_stream(path.parent_path(), *shards[i].of_index, options.scratch, progress)
-              : scan_or_unpack(path, options.scratch, options.table, progress);
+              : scan_or_unpack(path, options.scratch, {options.table, shards[i].table}, progress);
       if (scan.ok()) shards[i].shard = std::move(*scan);
       if (!scan.ok()) shards[i].status = scan.status();
       progress.report({.done = ++done, .total = shards.size(), .unit = "shards listed", .bytes = {}});
@@ -202,8 +204,26 @@ bool has_index(const Path& where) {
   return folders.ok() && !folders->empty();
 }
 
-Result<std::vector<Foreign>> foreign_shards(const Path& where) {
+// Parquet in folders. What is passed over for its path is added to `facts`.
+Result<std::vector<Foreign>> shards_of_tree(const Path& where, const std::string& condition,
+                                            std::optional<TableFacts>& facts) {
+  OK_OR_RETURN(tree, list_tables(where, condition));
+  std::vector<Foreign> shards;
+  for (TreeTable& table : tree.tables) {
+    Foreign& shard = shards.emplace_back();
+    shard.file = table.path.name;
+    shard.split = std::move(table.split);
+    shard.table = std::move(table.path);
+  }
+  if (tree.passed_over > 0) add_to(facts, {.files_passed_over = tree.passed_over});
+  if (shards.empty() && facts) return nothing_chosen(printable(where.string()), *facts);
+  return shards;
+}
+
+Result<std::vector<Foreign>> foreign_shards(const Path& where, const std::string& condition,
+                                            std::optional<TableFacts>& facts) {
   if (has_index(where)) return shards_of_index(where);
+  if (folder_exists(where) && is_table_tree(where)) return shards_of_tree(where, condition, facts);
   std::vector<Foreign> shards;
   if (!folder_exists(where) || is_zarr(where.filename().string())) {
     shards.push_back({.file = where.filename().string()});
@@ -237,7 +257,8 @@ Status check_choice(const SourceOptions& options, std::span<const Foreign> shard
 Result<Source> take_foreign_shards(const SourceOptions& options, std::shared_ptr<Pace> pace,
                                    Progress& progress) {
   const Path where = options.where;
-  OK_OR_RETURN(shards, foreign_shards(where));
+  std::optional<TableFacts> facts;
+  OK_OR_RETURN(shards, foreign_shards(where, options.table.where, facts));
   RETURN_IF_ERROR(check_choice(options, shards));
   const bool is_one = !folder_exists(where) || is_zarr(where.filename().string());
   const Path folder = is_one ? where.parent_path() : where;
@@ -249,6 +270,7 @@ Result<Source> take_foreign_shards(const SourceOptions& options, std::shared_ptr
     shard.shard.scan = {};
   }
   Source& source = taker.source();
+  if (facts) add_to(source.table, *facts);
   source.classes = std::move(classes);
   source.could_choose = is_parquet(shards[0].file) && !source.table && !source.not_carried.empty();
   if (source.files == 0 && source.table) return nothing_chosen(taker.tree().shown(""), *source.table);
@@ -291,7 +313,8 @@ Result<bool> is_source_of_shards(const SourceOptions& options) {
   }
   if (is_dataset(where)) return true;
   // With this layout a folder's files are what they are.
-  return options.layout != SourceLayout::files && (is_folder_of_shards(where) || has_index(where));
+  return options.layout != SourceLayout::files &&
+         (is_folder_of_shards(where) || has_index(where) || is_table_tree(where));
 }
 
 Result<Source> list_from_shards(const SourceOptions& options, std::shared_ptr<Pace> pace,

@@ -70,6 +70,8 @@ class SourceTree {
 
 /// `folder`/`name`, or `name` at the root.
 std::string child(std::string_view folder, std::string_view name);
+/// Whether a folder of that name is a split: train, val, test, valid, validation.
+bool is_split_name(std::string_view name);
 
 /// Adds an entry that is no folder to a listing, or leaves it out by its name: hidden, not UTF-8, without an
 /// extension.

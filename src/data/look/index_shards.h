@@ -1,0 +1,33 @@
+// Which files of a folder are the shards that an index is made of. Used by index_build. Blocks on the
+// storage.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "data/look/tables/paths/table_path.h"
+#include "format/manifest.h"
+
+namespace stoker::data {
+
+struct IndexedShard {
+  std::string file;  ///< its path below the folder
+  std::string split;
+  TablePath table;  ///< of Parquet in folders
+};
+
+struct ShardsToIndex {
+  std::vector<IndexedShard> shards;
+  std::uint64_t passed_over = 0;  ///< tables whose paths say that they have no row that `where` takes
+};
+
+/// All of one kind, by name. Invalid where there is none, or several kinds.
+Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where);
+
+/// Those that the manifest names, in its order.
+Result<std::vector<IndexedShard>> shards_of_manifest(const Path& folder, const formats::Manifest& manifest);
+
+}  // namespace stoker::data
