@@ -70,19 +70,30 @@ void print_table(const data::TableFacts& table, const data::TableOptions& option
                      plural(table.files + table.files_passed_over, "file", "files"));
     out.line("{} (--where)", what);
   }
+  for (const auto& [name, lengths] : table.lengths) {
+    if (lengths.padded > 0)
+      out.line("  {}: {} padded (--tensor)", name, plural(lengths.padded, "list", "lists"));
+    if (lengths.cut > 0)
+      out.line("  {}: {} cut, which leaves out {} (--tensor)", name, plural(lengths.cut, "list", "lists"),
+               plural(lengths.items_cut, "item", "items"));
+  }
   if (table.dropped > 0)
     out.line("  {} left out: a value is missing (--missing drop)", plural(table.dropped, "row", "rows"));
 }
 
 nlohmann::ordered_json table_json(const std::optional<data::TableFacts>& table) {
   if (!table) return nullptr;
+  nlohmann::ordered_json lengths = nlohmann::ordered_json::object();
+  for (const auto& [name, facts] : table->lengths)
+    lengths[name] = {{"padded", facts.padded}, {"cut", facts.cut}, {"items_cut", facts.items_cut}};
   return {{"row_groups", table->groups},
           {"row_groups_read", table->groups_read},
           {"rows", table->rows},
           {"rows_chosen", table->chosen},
           {"rows_left_out", table->dropped},
           {"files", table->files},
-          {"files_not_opened", table->files_passed_over}};
+          {"files_not_opened", table->files_passed_over},
+          {"lengths", lengths}};
 }
 
 void print_plan(const data::PackPlan& plan, std::string_view doing, Output& out) {

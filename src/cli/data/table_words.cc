@@ -11,8 +11,10 @@ void TableWords::declare(Arguments& arguments) {
   arguments.option(
       "--columns", &columns_, "NAME,...",
       "of Parquet: only these columns become files (x_*: all called so); numbers and lists .npy");
-  arguments.option("--tensor", &tensors_, "NAME=COLUMN,...[:TYPE]",
-                   "of Parquet: numbers of several columns as one vector, NAME.npy");
+  arguments.option(
+      "--tensor", &tensors_, "NAME=COLUMN,...[:TYPE][[LENGTH,...]]",
+      "of Parquet: numbers of several columns as one vector, NAME.npy; or lists of one column, as in "
+      "ids=tokens:int32[512,pad=0,cut]");
   arguments.option("--where", &where_, "CONDITION",
                    "of Parquet: only rows for which it is true: \"split = 'train' and width >= 224\"");
   arguments.option("--label", &label_, "COLUMN", "of Parquet: whole numbers, or texts, which become classes");

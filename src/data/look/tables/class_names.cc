@@ -57,6 +57,7 @@ void add_to(std::optional<TableFacts>& sum, const TableFacts& facts) {
   sum->chosen += facts.chosen;
   sum->dropped += facts.dropped;
   sum->files += facts.files;
+  for (const auto& [name, lengths] : facts.lengths) sum->lengths[name] += lengths;
   sum->files_passed_over += facts.files_passed_over;
 }
 

@@ -147,6 +147,16 @@ Status RowSamples::take_files(const Row& row, ShardSample& sample) {
   return {};
 }
 
+// The number in a slot of a leaf.
+Status RowSamples::put_number(const Row& row, const Array& array, Slot slot, std::byte* to) const {
+  const formats::Number number = number_at(row.values[slot.leaf], leaves_[slot.leaf], slot.number);
+  const std::string_view why = formats::store_number(number, array.type, to);
+  if (why.empty()) return {};
+  return invalid("{}: {} {} in {} (--tensor)", place(row, slot.leaf), number, why,
+                 formats::numpy_name(array.type))
+      .cure("another type: --tensor NAME=...:float64");
+}
+
 // One number of each leaf.
 Result<bool> RowSamples::put_vector(const Row& row, const Array& array) {
   const std::size_t width = size_of(array.type);
@@ -161,13 +171,61 @@ Result<bool> RowSamples::put_vector(const Row& row, const Array& array) {
       if (!is_filled) return false;
       continue;
     }
-    const formats::Number number = number_at(values, leaves_[leaf], row.row);
-    const std::string_view why = formats::store_number(number, array.type, to);
-    if (why.empty()) continue;
-    return invalid("{}: {} {} in {} (--tensor)", place(row, leaf), number, why,
-                   formats::numpy_name(array.type))
-        .cure("another type: --tensor NAME=...:float64");
+    RETURN_IF_ERROR(put_number(row, array, {leaf, row.row}, to));
   }
+  return true;
+}
+
+// So many slots of the row's one leaf, from `begin` on.
+Result<bool> RowSamples::put_items(const Row& row, const Array& array, std::uint64_t begin,
+                                   std::uint64_t count) {
+  const std::size_t leaf = array.leaves[0];
+  const std::size_t width = size_of(array.type);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::byte* const to = elements_.data() + i * width;
+    if (row.values[leaf].is_present(begin + i)) {
+      RETURN_IF_ERROR(put_number(row, array, {leaf, begin + i}, to));
+      continue;
+    }
+    OK_OR_RETURN(is_filled, fill(row, array, leaf, to));
+    if (!is_filled) return false;
+  }
+  return true;
+}
+
+// The list of the row's one leaf, cut or padded to its length.
+Result<bool> RowSamples::put_lengthened(const Row& row, const Array& array) {
+  const std::size_t leaf = array.leaves[0];
+  const ParquetValues& values = row.values[leaf];
+  const ParquetValues::List& list = values.lists[0];
+  if (!list.present.empty() && list.present[row.row] == 0) return missing(row, leaf, "a list");
+  const std::uint64_t begin = list.offsets[row.row];
+  const std::uint64_t items = list.offsets[row.row + 1] - begin;
+  const std::uint64_t length = array.length->items;
+  const bool is_cut = items > length;
+  const bool is_padded = items < length;
+  if ((is_cut && !array.length->cuts) || (is_padded && array.pad.empty())) {
+    return invalid("{}: has {} items, and '{}' {} (--tensor)", place(row, leaf), items, array.extension,
+                   length)
+        .cure("--tensor NAME={}[{},{}], which {}", leaves_[leaf].name, length, is_cut ? "cut" : "pad=0",
+              is_cut ? "leaves out what longer lists have behind it" : "puts zeros behind shorter lists");
+  }
+  const std::size_t width = size_of(array.type);
+  shape_ = {static_cast<std::int64_t>(length)};
+  elements_.resize(length * width);
+  const std::uint64_t kept = std::min(items, length);
+  if (array.type == number_type(leaves_[leaf]) && values.present.empty() && kept > 0) {
+    std::memcpy(elements_.data(), values.numbers.data() + begin * width, kept * width);
+  } else {
+    OK_OR_RETURN(is_there, put_items(row, array, begin, kept));
+    if (!is_there) return false;
+  }
+  for (std::uint64_t i = items; i < length; ++i)
+    std::memcpy(elements_.data() + i * width, array.pad.data(), width);
+  LengthFacts& facts = row_lengths_[array.extension];
+  if (is_padded) ++facts.padded;
+  if (is_cut) ++facts.cut;
+  if (is_cut) facts.items_cut += items - length;
   return true;
 }
 
@@ -206,7 +264,9 @@ Result<bool> RowSamples::put_list(const Row& row, const Array& array) {
 }
 
 Result<bool> RowSamples::take_array(const Row& row, const Array& array, ShardSample& sample) {
-  OK_OR_RETURN(is_there, array.is_vector ? put_vector(row, array) : put_list(row, array));
+  OK_OR_RETURN(is_there, array.is_vector ? put_vector(row, array)
+                         : array.length  ? put_lengthened(row, array)
+                                         : put_list(row, array));
   if (!is_there) return false;
   const std::uint64_t at = bytes();
   held_ += npy_header(array.type, shape_);
@@ -220,6 +280,7 @@ Result<std::optional<ShardSample>> RowSamples::sample(std::span<const ParquetVal
   using Made = std::optional<ShardSample>;
   const Row at{.values = values, .row = row, .number = number};
   const std::size_t before = held_.size();
+  row_lengths_.clear();
   ShardSample sample;
   OK_OR_RETURN(has_label, take_label(at, sample));
   if (!has_label) return Made();
@@ -237,6 +298,7 @@ Result<std::optional<ShardSample>> RowSamples::sample(std::span<const ParquetVal
     return invalid("{}: row {}: has no file: no column of bytes or text has anything", subject_, number)
         .cure("--missing drop leaves such rows out");
   }
+  for (const auto& [name, facts] : row_lengths_) lengths_[name] += facts;
   if (held_.size() >= kHeld) RETURN_IF_ERROR(finish());
   return Made(std::move(sample));
 }

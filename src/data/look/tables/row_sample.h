@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ class RowSamples {
   std::uint64_t bytes() const { return written_ + held_.size(); }
   /// Names of labels that were text, in the order in which they came.
   std::vector<std::string> take_classes() { return std::move(classes_); }
+  /// By the tensors' names, of the samples that were made.
+  const std::map<std::string, LengthFacts>& lengths() const { return lengths_; }
 
  private:
   using Array = TablePlan::Array;
@@ -48,6 +51,11 @@ class RowSamples {
     std::uint64_t row = 0;
     std::uint64_t number = 0;
   };
+  // A number of a row: of a leaf, and of its slots.
+  struct Slot {
+    std::size_t leaf = 0;
+    std::uint64_t number = 0;
+  };
 
   Result<bool> take_label(const Row& row, ShardSample& sample);
   Result<bool> take_key(const Row& row, ShardSample& sample);
@@ -55,6 +63,9 @@ class RowSamples {
   Result<bool> take_array(const Row& row, const Array& array, ShardSample& sample);
   Result<bool> put_vector(const Row& row, const Array& array);
   Result<bool> put_list(const Row& row, const Array& array);
+  Result<bool> put_lengthened(const Row& row, const Array& array);
+  Result<bool> put_items(const Row& row, const Array& array, std::uint64_t begin, std::uint64_t count);
+  Status put_number(const Row& row, const Array& array, Slot slot, std::byte* to) const;
   Result<bool> missing(const Row& row, std::size_t leaf, std::string_view what) const;
   Result<bool> fill(const Row& row, const Array& array, std::size_t leaf, std::byte* to) const;
   Result<std::int64_t> number_of_class(const Row& row, const std::string& text);
@@ -73,6 +84,8 @@ class RowSamples {
   std::uint64_t written_ = 0;
   Shape shape_;                      // of the array at hand
   std::vector<std::byte> elements_;  // and what it holds
+  std::map<std::string, LengthFacts> lengths_;
+  std::map<std::string, LengthFacts> row_lengths_;  // of the row at hand
   std::vector<std::string> classes_;
   std::unordered_map<std::string, std::int64_t> class_numbers_;
 };

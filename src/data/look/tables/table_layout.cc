@@ -56,8 +56,10 @@ Status TableLayout::lay_out(std::span<const ParquetValues> values) {
       return not_in_place(format("a tensor of {} columns (at most {} are read where they lie)",
                                  array.leaves.size(), kMostColumns));
     }
-    for (const ParquetValues::List& list : values[array.leaves[0]].lists)
-      row.push_back(list.offsets.size() < 2 ? 0 : list.offsets[1]);
+    if (array.length) row = {array.length->items};
+    for (const ParquetValues::List& list : values[array.leaves[0]].lists) {
+      if (!array.length) row.push_back(list.offsets.size() < 2 ? 0 : list.offsets[1]);
+    }
     const Shape shape(row.begin(), row.end());
     heads_.push_back(npy_header(array.type, shape));
   }
@@ -103,9 +105,12 @@ Status TableLayout::check_even(std::span<const ParquetValues> values) const {
     const std::size_t leaf = plan_.arrays[i].leaves[0];
     const bool has_values = std::ranges::find(rows_[i], 0) == rows_[i].end();
     if (has_values && values[leaf].has_lists_of(rows_[i])) continue;
+    const std::string column = format("column '{}'", printable(file_.leaves()[leaf].name));
+    if (plan_.arrays[i].length)
+      return not_in_place(format("{}: not all its lists have {} items: only a copy pads and cuts them",
+                                 column, plan_.arrays[i].length->items));
     return not_in_place(
-        format("column '{}': its lists are not all of one length, and only such are arrays where they lie",
-               printable(file_.leaves()[leaf].name)));
+        format("{}: its lists are not all of one length, and only such are arrays where they lie", column));
   }
   return {};
 }

@@ -1,11 +1,19 @@
 #include "data/look/tables/table_options.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/text.h"
 #include "format/streams/stream_index.h"
 
 namespace stoker::data {
+
+LengthFacts& LengthFacts::operator+=(const LengthFacts& other) {
+  padded += other.padded;
+  cut += other.cut;
+  items_cut += other.items_cut;
+  return *this;
+}
 
 bool TableOptions::is_set() const { return !where.empty() || makes_arrays(); }
 
@@ -24,6 +32,9 @@ std::string TableOptions::fingerprint() const {
     add(tensor.name);
     for (const std::string& column : tensor.columns) add(column);
     add(tensor.type ? formats::numpy_name(*tensor.type) : "");
+    if (!tensor.length) continue;
+    add(format("[{},{},{}]", tensor.length->items, tensor.length->cuts ? "cut" : "",
+               tensor.length->pad ? to_text(*tensor.length->pad) : ""));
   }
   add(where);
   add(label);
@@ -32,9 +43,39 @@ std::string TableOptions::fingerprint() const {
   return text;
 }
 
+namespace {
+
+// "512", "512,pad=0", "512,cut,pad=-1" behind a tensor's columns. What is wrong is told by `why`.
+std::optional<TensorLength> length_in(std::string_view text, std::string& why) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 28;
+  constexpr std::string_view kPad = "pad=";
+  TensorLength length;
+  const std::vector<std::string_view> words = split(text, ',');
+  if (!parse_number(trim(words[0]), &length.items) || length.items == 0 || length.items > kMost) {
+    why = format("'{}' is no length", printable(trim(words[0])));
+    return std::nullopt;
+  }
+  for (const std::string_view word : std::span(words).subspan(1)) {
+    const std::string_view option = trim(word);
+    if (option == "cut" && !length.cuts) {
+      length.cuts = true;
+    } else if (option.starts_with(kPad) && !length.pad) {
+      length.pad = formats::number_of(option.substr(kPad.size()));
+      if (!length.pad) why = format("'{}' is no number to pad with", printable(option));
+    } else {
+      why = format("'{}' is neither pad=NUMBER nor cut", printable(option));
+    }
+    if (!why.empty()) return std::nullopt;
+  }
+  return length;
+}
+
+}  // namespace
+
 Result<TensorChoice> parse_tensor(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
-    return invalid("--tensor: '{}': {} (as in features=x1,x2:float32)", printable(text), why);
+    return invalid("--tensor: '{}': {} (as in features=x1,x2:float32 or ids=tokens:int32[512,pad=0,cut])",
+                   printable(text), why);
   };
   const std::size_t equals = text.find('=');
   TensorChoice tensor{.name = std::string(trim(text.substr(0, equals))), .columns = {}};
@@ -43,7 +84,13 @@ Result<TensorChoice> parse_tensor(std::string_view text) {
                                                    "0123456789_-") == std::string::npos;
   if (equals == std::string_view::npos) return wrong("has no '='");
   if (!is_name) return wrong("its name is not of small letters, digits, _ and -");
-  std::string_view columns = text.substr(equals + 1);
+  std::string_view columns = trim(text.substr(equals + 1));
+  if (const std::size_t bracket = columns.rfind('['); columns.ends_with(']') && bracket != columns.npos) {
+    std::string why;
+    tensor.length = length_in(columns.substr(bracket + 1, columns.size() - bracket - 2), why);
+    if (!tensor.length) return wrong(why);
+    columns = columns.substr(0, bracket);
+  }
   if (const std::size_t colon = columns.rfind(':'); colon != std::string_view::npos) {
     const std::string_view type = trim(columns.substr(colon + 1));
     tensor.type = formats::numpy_type(type);

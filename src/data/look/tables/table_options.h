@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,11 +15,19 @@
 
 namespace stoker::data {
 
-/// Several columns of numbers as one vector, `NAME.npy`.
+/// Makes vectors of one length of lists of numbers.
+struct TensorLength {
+  std::uint64_t items = 0;
+  std::optional<formats::Number> pad;  ///< stands behind shorter lists; none: they are an error
+  bool cuts = false;                   ///< longer ones lose what is behind; else they are an error
+};
+
+/// Several columns of numbers, or one of lists, as one vector, `NAME.npy`.
 struct TensorChoice {
   std::string name;
-  std::vector<std::string> columns;  ///< names, or patterns as in "x_*"
-  std::optional<DType> type;         ///< none: what NumPy makes of the columns' types together
+  std::vector<std::string> columns;    ///< names, or patterns as in "x_*"
+  std::optional<DType> type;           ///< none: what NumPy makes of the columns' types together
+  std::optional<TensorLength> length;  ///< of a column of lists
 };
 
 /// What becomes of a row in which a value is missing that a file, label or key is made of.
@@ -44,8 +53,18 @@ struct TableOptions {
   std::string fingerprint() const;
 };
 
-/// "features=x1,x_*" or "features=x1,x_*:float32". Invalid for other texts.
+/// "features=x1,x_*", "features=x1,x_*:float32" or "ids=tokens:int32[512,pad=0,cut]". Invalid for other
+/// texts.
 Result<TensorChoice> parse_tensor(std::string_view text);
+
+/// What became of lists that had another length than their tensor.
+struct LengthFacts {
+  std::uint64_t padded = 0;     ///< lists
+  std::uint64_t cut = 0;        ///< lists
+  std::uint64_t items_cut = 0;  ///< of these
+
+  LengthFacts& operator+=(const LengthFacts& other);
+};
 
 /// What was read of tables.
 struct TableFacts {
@@ -56,6 +75,7 @@ struct TableFacts {
   std::uint64_t dropped = 0;            ///< of those: MissingValues::drop
   std::uint64_t files = 0;              ///< that were opened
   std::uint64_t files_passed_over = 0;  ///< of whose paths the condition says that they have no such row
+  std::map<std::string, LengthFacts> lengths = {};  ///< by the tensor's name
 };
 
 }  // namespace stoker::data

@@ -155,13 +155,42 @@ class Planner {
       plan_.files.push_back(leaf);
       return take_extension(plan_.is_own ? leaves_[leaf].name : name, leaves_[leaf].name);
     }
-    TablePlan::Array array{.extension = name + ".npy", .type = *type, .leaves = {leaf}, .fill = {}};
+    TablePlan::Array array{
+        .extension = name + ".npy", .type = *type, .leaves = {leaf}, .fill = {}, .pad = {}};
     return add_array(std::move(array), leaves_[leaf].name);
+  }
+
+  // The lists of one column.
+  Status add_lists(const TensorChoice& tensor, const std::string& option) {
+    OK_OR_RETURN(found, leaves_called(leaves_, option, tensor.columns[0]));
+    if (tensor.columns.size() > 1 || found.size() > 1)
+      return invalid("{}: a length in [ ] is for one column of lists", option)
+          .cure("a --tensor for each of them");
+    const ParquetLeaf& leaf = leaves_[found[0]];
+    if (leaf.lists != 1 || !number_type(leaf))
+      return wrong_kind(option, found[0], "a list of numbers is expected (a length in [ ])");
+    used_.insert(found[0]);
+    TablePlan::Array array{.extension = tensor.name + ".npy",
+                           .type = tensor.type.value_or(number_type(leaf).value_or(DType::f64)),
+                           .leaves = {found[0]},
+                           .fill = {},
+                           .length = tensor.length,
+                           .pad = {}};
+    if (tensor.length->pad) {
+      array.pad.resize(size_of(array.type));
+      const std::string_view why = formats::store_number(*tensor.length->pad, array.type, array.pad.data());
+      if (!why.empty())
+        return invalid("{}: pad={} {} in {}", option, *tensor.length->pad, why,
+                       formats::numpy_name(array.type));
+    }
+    return add_array(std::move(array), option);
   }
 
   Status add_tensor(const TensorChoice& tensor) {
     const std::string option = format("--tensor {}", tensor.name);
-    TablePlan::Array array{.extension = tensor.name + ".npy", .leaves = {}, .is_vector = true, .fill = {}};
+    if (tensor.length) return add_lists(tensor, option);
+    TablePlan::Array array{
+        .extension = tensor.name + ".npy", .leaves = {}, .is_vector = true, .fill = {}, .pad = {}};
     for (const std::string& pattern : tensor.columns) {
       OK_OR_RETURN(found, leaves_called(leaves_, option, pattern));
       for (const std::size_t leaf : found) {
@@ -170,6 +199,9 @@ class Planner {
         const bool is_number = number_type(leaves_[leaf]) && leaves_[leaf].lists == 0;
         if (!is_meant && (is_label_or_key(leaf) || is_twice)) continue;
         if (is_twice) return invalid("{}: '{}' is in it twice", option, printable(pattern));
+        if (!is_number && leaves_[leaf].lists == 1 && number_type(leaves_[leaf]))
+          return wrong_kind(option, leaf, "a number for each row is expected")
+              .cure("a length for lists: --tensor {}={}[512,pad=0,cut]", tensor.name, leaves_[leaf].name);
         if (!is_number) return wrong_kind(option, leaf, "a number for each row is expected");
         array.leaves.push_back(leaf);
         used_.insert(leaf);

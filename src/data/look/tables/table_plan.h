@@ -21,9 +21,11 @@ struct TablePlan {
   struct Array {
     std::string extension;
     DType type = DType::f32;
-    std::vector<std::size_t> leaves;  ///< one, or those of a vector
-    bool is_vector = false;           ///< of one number of each leaf; else the leaf's own number or list
-    std::vector<std::byte> fill;      ///< an element, in place of a missing one; empty: there is none
+    std::vector<std::size_t> leaves;     ///< one, or those of a vector
+    bool is_vector = false;              ///< of one number of each leaf; else the leaf's own number or list
+    std::vector<std::byte> fill;         ///< an element, in place of a missing one; empty: there is none
+    std::optional<TensorLength> length;  ///< of lists: all have this one
+    std::vector<std::byte> pad;          ///< an element; empty: there is none
   };
   std::vector<Array> arrays;
   std::vector<std::size_t> files;  ///< leaves of bytes, each a file

@@ -49,6 +49,7 @@ class Unpacking {
     scan_.bytes = rows_.bytes();
     scan_.end = rows_.bytes();
     scan_.classes = rows_.take_classes();
+    facts_.lengths = rows_.lengths();
     scan_.table = facts_;
     return std::move(scan_);
   }
