@@ -198,73 +198,6 @@ def test_nested_lists_of_different_lengths_are_no_array(stoker, table, tmp_path)
     assert len(arrays(tmp_path / "out", "ragged.npy")) == ROWS - 1
 
 
-LISTS = [[1, 2, 3], [], [4], list(range(10, 18)), [5, 6, 7, 8]]
-
-
-def padded(items: list[int], length: int, pad: float) -> list[float]:
-    return (items + [pad] * length)[:length]
-
-
-@pytest.mark.parametrize(
-    ("spelled", "length", "pad", "kind"),
-    [
-        ("[4,pad=0,cut]", 4, 0, "int64"),
-        (":int32[4, cut, pad=-100]", 4, -100, "int32"),
-        (":float32[9,pad=nan]", 9, float("nan"), "float32"),
-        (":uint8[1,pad=255,cut]", 1, 255, "uint8"),
-    ],
-)
-def test_lists_of_different_lengths_become_vectors_of_one(stoker, tmp_path, spelled, length, pad, kind):
-    (tmp_path / "hub").mkdir()
-    table = pyarrow.table({"row": range(5), "tokens": LISTS})
-    pyarrow.parquet.write_table(table, tmp_path / "hub/all.parquet", row_group_size=2)
-    done = convert(stoker, "--tensor", f"ids=tokens{spelled}", "--key", "row", "--json")
-    found = arrays(tmp_path / "out", "ids.npy")
-    for row, items in enumerate(LISTS):
-        assert found[str(row)].dtype == kind
-        assert numpy.array_equal(found[str(row)], numpy.array(padded(items, length, pad), kind), equal_nan=pad != pad)
-    cut = [len(items) - length for items in LISTS if len(items) > length]
-    shorter = sum(len(items) < length for items in LISTS)
-    told = json.loads(done.out)["table"]["lengths"]["ids.npy"]
-    assert told == {"padded": shorter, "cut": len(cut), "items_cut": sum(cut)}
-    text = stoker("data", "convert", "hub", "again", *TAR, "--tensor", f"ids=tokens{spelled}", code=0).out
-    assert f"  ids.npy: {shorter} list{'s' * (shorter != 1)} padded (--tensor)\n" in text
-    lost = f"which leaves out {sum(cut)} items (--tensor)\n"
-    assert (lost in text) == bool(cut)
-
-
-def test_a_list_of_another_length_is_an_error_unless_it_says_pad_or_cut(stoker, tmp_path):
-    (tmp_path / "hub").mkdir()
-    table = pyarrow.table({"tokens": [[1, 2], [3], None, [4, 5]], "same": [[1.0, 2.0]] * 4, "deep": [[[1]]] * 4, "x": range(4)})
-    pyarrow.parquet.write_table(table, tmp_path / "hub/all.parquet")
-    start = "hub/all.parquet: row 1, column 'tokens': has 1 items, and 'ids.npy' 2 (--tensor)\n"
-    shorter = "  try: --tensor NAME=tokens[2,pad=0], which puts zeros behind shorter lists\n"
-    assert refusal(stoker, "--tensor", "ids=tokens[2]") == start + shorter
-    longer = "  try: --tensor NAME=tokens[1,cut], which leaves out what longer lists have behind it\n"
-    assert refusal(stoker, "--tensor", "ids=tokens[1,pad=0]").endswith("has 2 items, and 'ids.npy' 1 (--tensor)\n" + longer)
-    assert "row 2, column 'tokens': a list is missing (--missing)" in refusal(stoker, "--tensor", "ids=tokens[2,pad=0]")
-    said = {
-        "f=x[2]": "--tensor f: column 'x' holds int64: a list of numbers is expected (a length in [ ])",
-        "f=deep[2]": "--tensor f: column 'deep' holds list of list of int64: a list of numbers is expected",
-        "f=tokens,same[2]": "--tensor f: a length in [ ] is for one column of lists",
-        "f=tokens:uint8[2,pad=-1]": "--tensor f: pad=-1 ",
-        "f=tokens": "  try: a length for lists: --tensor f=tokens[512,pad=0,cut]\n",
-        "f=tokens[0]": "'0' is no length",
-        "f=tokens[2,pad=x]": "'pad=x' is no number to pad with",
-        "f=tokens[2,trim]": "'trim' is neither pad=NUMBER nor cut",
-        "f=tokens[99999999999999999999]": "'99999999999999999999' is no length",
-    }
-    for words, what in said.items():
-        assert what in refusal(stoker, "--tensor", words), words
-    assert stoker("data", "index", "hub", "--tensor", "ids=tokens[2,pad=0]", "--missing", "drop", code=2).err == (
-        "hub/all.parquet: column 'tokens': not all its lists have 2 items: only a copy pads and cuts them\n"
-        "  try: stoker data convert SOURCE OUT --format tar: it makes arrays of any table\n"
-    )
-    convert(stoker, "--tensor", "same=same:float32[2]")
-    stoker("data", "index", "hub", "--tensor", "same=same:float32[2]", code=0)
-    assert "  4 the same" in stoker("data", "diff", "out", "hub").out
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -291,7 +224,10 @@ def test_what_does_not_fit_the_table_is_refused(stoker, table, options, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--tensor", "features"), "data convert: --tensor: 'features': has no '=' (as in features=x1,x2:float32 or ids="),
+        (
+            ("--tensor", "features"),
+            "data convert: --tensor: 'features': has no '=' (as in features=x1,x2:float32 or ids=",
+        ),
         (("--tensor", "f=a:float"), "data convert: --tensor: 'f=a:float': 'float' is no type of NumPy's numbers"),
         (("--tensor", "F/x=a"), "its name is not of small letters, digits, _ and -"),
         (("--columns", "a,,b"), "data convert: --columns: 'a,,b': a column has no name\n"),

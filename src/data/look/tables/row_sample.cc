@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "base/encode.h"
 #include "base/text.h"
 #include "data/components/npy.h"
 #include "data/look/foreign_example.h"
 #include "data/look/tables/leaf_kind.h"
+#include "data/look/tables/row_lists.h"
 #include "format/tfrecord.h"
 
 namespace stoker::data {
@@ -20,6 +22,7 @@ using formats::ParquetValues;
 
 constexpr std::size_t kHeld = 4u << 20;
 constexpr std::size_t kMostClasses = 100'000;
+constexpr std::uint64_t kMostItems = 1000;  // of a list of bytes: each is a kind of file of the dataset
 
 }  // namespace
 
@@ -144,6 +147,40 @@ Status RowSamples::take_files(const Row& row, ShardSample& sample) {
   if (!plan_.key) sample.key = made.key;
   for (ShardMember& member : made.members)
     add_member(sample, member.extension, member.data_offset, member.bytes);
+  return {};
+}
+
+// Lists of texts and bytes. Their items have names that no column was asked for.
+Status RowSamples::take_items(const Row& row, ShardSample& sample) {
+  for (const TablePlan::Items& items : plan_.items) {
+    const ParquetValues& values = row.values[items.leaf];
+    if (!values.is_row_present(row.row)) continue;
+    if (items.is_json) {
+      Result<std::optional<std::string>> json = json_of_list(values, row.row);
+      if (!json.ok()) return json.status().with_context(place(row, items.leaf));
+      add_member(sample, items.extension, bytes(), (*json)->size());
+      held_ += **json;
+      continue;
+    }
+    const SlotRange slots = slots_of(values, row.row);
+    if (slots.end - slots.begin > kMostItems)
+      return invalid("{}: has {} items (at most {} become files of a sample)", place(row, items.leaf),
+                     grouped(slots.end - slots.begin), grouped(kMostItems))
+          .cure("leave it out by --columns, or such rows by --where");
+    for (std::uint64_t slot = slots.begin; slot < slots.end; ++slot) {
+      if (!values.is_present(slot)) continue;
+      const std::string_view item = values.texts[slot];
+      const auto head = std::as_bytes(std::span(item));
+      add_member(sample, extension_of_item(items.extension, slot - slots.begin, head), bytes(), item.size());
+      held_ += item;
+    }
+  }
+  std::set<std::string_view> names;
+  for (const ShardMember& member : sample.members) {
+    if (names.insert(member.extension).second) continue;
+    return invalid("{}: row {}: would have two files '{}'", subject_, row.number, printable(member.extension))
+        .cure("--columns, naming one of them");
+  }
   return {};
 }
 
@@ -287,6 +324,7 @@ Result<std::optional<ShardSample>> RowSamples::sample(std::span<const ParquetVal
   OK_OR_RETURN(has_key, take_key(at, sample));
   if (!has_key) return Made();
   RETURN_IF_ERROR(take_files(at, sample));
+  if (!plan_.items.empty()) RETURN_IF_ERROR(take_items(at, sample));
   for (const Array& array : plan_.arrays) {
     OK_OR_RETURN(is_there, take_array(at, array, sample));
     if (is_there) continue;

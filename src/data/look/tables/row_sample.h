@@ -60,6 +60,7 @@ class RowSamples {
   Result<bool> take_label(const Row& row, ShardSample& sample);
   Result<bool> take_key(const Row& row, ShardSample& sample);
   Status take_files(const Row& row, ShardSample& sample);
+  Status take_items(const Row& row, ShardSample& sample);
   Result<bool> take_array(const Row& row, const Array& array, ShardSample& sample);
   Result<bool> put_vector(const Row& row, const Array& array);
   Result<bool> put_list(const Row& row, const Array& array);

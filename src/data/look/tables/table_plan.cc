@@ -10,6 +10,7 @@
 #include "data/look/foreign_example.h"
 #include "data/look/tables/leaf_kind.h"
 #include "data/look/tables/pattern.h"
+#include "data/look/tables/row_lists.h"
 
 namespace stoker::data {
 
@@ -22,6 +23,8 @@ constexpr std::string_view kOwnKey = "__key__";
 constexpr std::string_view kOwnLabel = "cls";
 
 bool is_bytes(const ParquetLeaf& leaf) { return leaf.type == ParquetLeaf::Type::bytes && leaf.lists == 0; }
+
+bool makes_items(const ParquetLeaf& leaf) { return is_list_of_texts(leaf) || is_list_of_bytes(leaf); }
 
 bool can_be_label(const ParquetLeaf& leaf) {
   return leaf.lists == 0 && (is_integer(leaf.type) || leaf.type == ParquetLeaf::Type::boolean);
@@ -66,7 +69,7 @@ class Planner {
     for (const TensorChoice& tensor : options_.tensors) RETURN_IF_ERROR(add_tensor(tensor));
     if (options_.columns.empty() && options_.tensors.empty()) RETURN_IF_ERROR(add_usual());
     for (const std::string& column : options_.columns) RETURN_IF_ERROR(add_columns(column));
-    if (plan_.arrays.empty() && plan_.files.empty())
+    if (plan_.arrays.empty() && plan_.files.empty() && plan_.items.empty())
       return invalid("none of its columns makes a file of a sample")
           .cure("--columns or --tensor, naming some");
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
@@ -127,7 +130,8 @@ class Planner {
     }
     if (!plan_.files.empty() || !plan_.arrays.empty()) return {};
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
-      if (number_type(leaves_[i]) && !is_label_or_key(i)) RETURN_IF_ERROR(add_leaf(i));
+      const bool makes_file = number_type(leaves_[i]) || makes_items(leaves_[i]);
+      if (makes_file && !is_label_or_key(i)) RETURN_IF_ERROR(add_leaf(i));
     }
     return {};
   }
@@ -137,7 +141,8 @@ class Planner {
     for (const std::size_t leaf : found) {
       const bool is_meant = leaves_[leaf].name == pattern;
       if (is_label_or_key(leaf) && !is_meant) continue;
-      const bool makes_file = number_type(leaves_[leaf]) || is_bytes(leaves_[leaf]);
+      const bool makes_file =
+          number_type(leaves_[leaf]) || is_bytes(leaves_[leaf]) || makes_items(leaves_[leaf]);
       if (!makes_file && !is_meant) continue;  // is listed as not carried
       if (!makes_file) return wrong_kind("--columns", leaf, "makes no file");
       if (std::find(named_.begin(), named_.end(), leaf) != named_.end()) continue;
@@ -151,6 +156,11 @@ class Planner {
     used_.insert(leaf);
     const std::string name = extension_of_feature(leaves_[leaf].name);
     const auto type = number_type(leaves_[leaf]);
+    if (makes_items(leaves_[leaf])) {
+      const bool is_json = is_list_of_texts(leaves_[leaf]);
+      plan_.items.push_back({leaf, is_json ? name + ".json" : name, is_json});
+      return take_extension(plan_.items.back().extension, leaves_[leaf].name);
+    }
     if (!type) {
       plan_.files.push_back(leaf);
       return take_extension(plan_.is_own ? leaves_[leaf].name : name, leaves_[leaf].name);
@@ -254,6 +264,7 @@ class Planner {
 std::vector<std::size_t> TablePlan::leaves() const {
   std::set<std::size_t> all(files.begin(), files.end());
   for (const Array& array : arrays) all.insert(array.leaves.begin(), array.leaves.end());
+  for (const Items& one : items) all.insert(one.leaf);
   if (label) all.insert(*label);
   if (key) all.insert(*key);
   return {all.begin(), all.end()};

@@ -29,6 +29,13 @@ struct TablePlan {
   };
   std::vector<Array> arrays;
   std::vector<std::size_t> files;  ///< leaves of bytes, each a file
+  /// A leaf of lists: a JSON file of texts, or a file for each item, `extension` and its number.
+  struct Items {
+    std::size_t leaf = 0;
+    std::string extension;
+    bool is_json = false;
+  };
+  std::vector<Items> items;
   std::optional<std::size_t> label;
   std::optional<std::size_t> key;
   bool is_own = false;                 ///< the key is `__key__`, and files are called as their columns

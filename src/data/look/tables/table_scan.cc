@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/look/tables/leaf_kind.h"
 #include "data/look/tables/row_choice.h"
+#include "data/look/tables/row_lists.h"
 #include "data/look/tables/row_sample.h"
 #include "data/look/tables/table_layout.h"
 #include "data/look/tables/table_plan.h"
@@ -122,6 +123,11 @@ Result<ShardScan> scan_rows(const TableSource& table, std::uint64_t shard_bytes,
                    table.subject, printable(table.file.leaves()[plan->files[0]].name))
         .cure("stoker data convert SOURCE OUT --format tar, which takes both");
   }
+  if (!plan->items.empty()) {
+    return invalid("{}: column '{}' holds lists of bytes: these are not read where they lie", table.subject,
+                   printable(table.file.leaves()[plan->items[0].leaf].name))
+        .cure("stoker data convert SOURCE OUT --format tar, which makes files of them");
+  }
   Unpacking reading(table, *plan, options, filter, nullptr);
   OK_OR_RETURN(scan, reading.run(progress));
   scan.bytes = shard_bytes;
@@ -136,7 +142,7 @@ bool has_numbers_only(const ParquetFile& file) {
   bool has_numbers = false;
   for (const formats::ParquetLeaf& leaf : file.leaves()) {
     if (leaf.lists == 0 && leaf.type == formats::ParquetLeaf::Type::bytes) return false;
-    has_numbers = has_numbers || number_type(leaf);
+    has_numbers = has_numbers || number_type(leaf) || is_list_of_texts(leaf) || is_list_of_bytes(leaf);
   }
   return has_numbers;
 }

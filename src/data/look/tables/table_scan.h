@@ -33,8 +33,8 @@ Result<ShardScan> unpack_rows(const TableSource& table, const TableOptions& opti
 Result<ShardScan> scan_rows(const TableSource& table, std::uint64_t shard_bytes, const TableOptions& options,
                             const Progress& progress);
 
-/// Whether a file has columns of numbers, and none of bytes or text: nothing but unpack_rows() makes samples
-/// of it.
+/// Whether a file has columns of numbers or lists, and none of bytes or text: nothing but unpack_rows() makes
+/// samples of it.
 bool has_numbers_only(const formats::ParquetFile& file);
 
 }  // namespace stoker::data

@@ -1,0 +1,92 @@
+#include "data/look/tables/row_lists.h"
+
+#include <algorithm>
+
+#include "base/encode.h"
+#include "base/text.h"
+#include "data/decode/decode.h"
+
+namespace stoker::data {
+
+using formats::ParquetLeaf;
+using formats::ParquetValues;
+
+namespace {
+
+constexpr std::size_t kLongestJson = std::size_t{1} << 30;
+constexpr std::size_t kImageHead = 16;
+
+bool is_called_text(const ParquetLeaf& leaf) {
+  return leaf.logical == "text" || leaf.logical == "json" || leaf.logical == "enum";
+}
+
+class JsonList {
+ public:
+  explicit JsonList(const ParquetValues& values) : values_(values) {}
+
+  // The list or slot of that number among those of its level.
+  Status add(std::size_t level, std::uint64_t number) {
+    if (text_.size() > kLongestJson) return invalid("would be over 1 GiB of JSON");
+    if (level == values_.lists.size()) return add_text(number);
+    const ParquetValues::List& list = values_.lists[level];
+    if (!list.present.empty() && list.present[number] == 0) {
+      text_ += "null";
+      return {};
+    }
+    text_ += '[';
+    for (std::uint64_t i = list.offsets[number]; i < list.offsets[number + 1]; ++i) {
+      if (i > list.offsets[number]) text_ += ',';
+      RETURN_IF_ERROR(add(level + 1, i));
+    }
+    text_ += ']';
+    return {};
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  Status add_text(std::uint64_t slot) {
+    const std::string_view text = values_.texts[slot];
+    if (!values_.is_present(slot)) {
+      text_ += "null";
+      return {};
+    }
+    if (!is_utf8(text)) return invalid("holds a text that is no UTF-8, and JSON takes no other");
+    text_ += json_string(text);
+    return {};
+  }
+
+  const ParquetValues& values_;
+  std::string text_;
+};
+
+}  // namespace
+
+bool is_list_of_texts(const ParquetLeaf& leaf) {
+  return leaf.type == ParquetLeaf::Type::bytes && leaf.lists > 0 && is_called_text(leaf);
+}
+
+bool is_list_of_bytes(const ParquetLeaf& leaf) {
+  return leaf.type == ParquetLeaf::Type::bytes && leaf.lists == 1 && !is_called_text(leaf);
+}
+
+Result<std::optional<std::string>> json_of_list(const ParquetValues& values, std::uint64_t row) {
+  if (!values.is_row_present(row)) return std::optional<std::string>();
+  JsonList list(values);
+  RETURN_IF_ERROR(list.add(0, row));
+  return std::optional(list.take());
+}
+
+SlotRange slots_of(const ParquetValues& values, std::uint64_t row) {
+  return {values.lists[0].offsets[row], values.lists[0].offsets[row + 1]};
+}
+
+std::string extension_of_item(const std::string& name, std::uint64_t number,
+                              std::span<const std::byte> bytes) {
+  std::string extension = format("{}.{}", name, number);
+  const Result<ImageKind> kind = image_kind(bytes.first(std::min(bytes.size(), kImageHead)));
+  if (!kind.ok()) return extension;
+  return extension + (*kind == ImageKind::jpeg ? ".jpg" : *kind == ImageKind::png ? ".png" : ".webp");
+}
+
+}  // namespace stoker::data
