@@ -16,7 +16,7 @@ int data_sample(std::span<const std::string> words, Output& out) {
   Arguments arguments("data sample", "Shows some samples of a dataset on one HTML page.");
   arguments.positional("DATASET", &dataset, "a folder that stoker data pack or index made");
   arguments.option("-o,--out", &page, "FILE", "the page");
-  arguments.option("--count", &count, "N", "pictures, the same number of each class as far as possible");
+  arguments.option("--count", &count, "N", "samples, the same number of each class as far as possible");
   arguments.option("--split", &options.split, "NAME", "of this split only");
   arguments.option("--seed", &seed, "N", "another number, other samples");
   arguments.example("stoker data sample photos-s");

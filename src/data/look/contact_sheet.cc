@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/encode.h"
+#include "data/look/sheet/array_picture.h"
 #include "data/look/thumbnail.h"
 #include "data/order/mix.h"
 #include "format/shard_source.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::uint32_t kSide = 144;
 constexpr std::uint64_t kImageLimit = 1u << 30;
+constexpr std::uint64_t kArrayLimit = 256u << 20;
+constexpr std::size_t kMostArrays = 12;  // of a sample
 
 // One sample that may be shown.
 struct Candidate {
@@ -55,7 +58,8 @@ class Sheet {
       sources_.push_back(std::move(source));
     }
     choose();
-    if (chosen_.empty()) return invalid("{}: has no images to show", printable(dataset_.string()));
+    if (chosen_.empty())
+      return invalid("{}: has neither images nor arrays to show", printable(dataset_.string()));
     ContactSheet sheet;
     const std::string name = escaped(dataset_.filename().empty() ? dataset_.parent_path().filename().string()
                                                                  : dataset_.filename().string());
@@ -63,11 +67,12 @@ class Sheet {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
         "<meta name=\"viewport\" content=\"width=device-width\"><title>{}</title><style>{}</style>"
         "</head><body>\n<h1>{}</h1>\n<p>{} of {} samples, version {}, seed {}</p>\n",
-        name, kStyle, name, total_, grouped(manifest.samples()), manifest.short_version(), options_.seed);
+        name, std::string(kStyle) + std::string(kArrayStyle), name, total_, grouped(manifest.samples()),
+        manifest.short_version(), options_.seed);
     for (const auto& [label, candidates] : chosen_) {
       if (candidates.empty()) continue;
       sheet.html += format("<h2>{}</h2>\n<div class=\"sheet\">\n", escaped(class_name(label, manifest)));
-      for (const Candidate& candidate : candidates) RETURN_IF_ERROR(add(candidate, sheet));
+      for (const Candidate& candidate : candidates) add(candidate, sheet);
       sheet.html += "</div>\n";
     }
     sheet.html += "</body></html>\n";
@@ -81,7 +86,7 @@ class Sheet {
     for (std::size_t s = 0; s < sources_.size(); ++s) {
       const formats::SampleTable& samples = sources_[s]->samples();
       for (std::uint64_t i = 0; i < samples.size(); ++i) {
-        if (!samples.image(i)) continue;
+        if (!samples.image(i) && arrays_of(samples, i).empty()) continue;
         by_label[samples.label(i).value_or(-1)].push_back({hash_of(options_.seed, s, i), s, i});
       }
     }
@@ -109,34 +114,75 @@ class Sheet {
     return i < manifest.schema.classes.size() ? manifest.schema.classes[i] : format("label {}", label);
   }
 
-  Result<Thumbnail> load(const formats::ShardSource& source, std::uint64_t sample,
-                         const formats::Locator& image) const {
-    if (image.length > kImageLimit) return invalid("larger than 1 GiB");
-    std::vector<std::byte> bytes(image.length);
-    RETURN_IF_ERROR(source.read(image.shard, image.offset, bytes));
-    RETURN_IF_ERROR(source.check(sample, image, bytes));
-    return make_thumbnail(bytes, kSide);
+  // Where a sample's .npy files lie.
+  static std::vector<formats::Locator> arrays_of(const formats::SampleTable& samples, std::uint64_t sample) {
+    std::vector<formats::Locator> arrays;
+    for (std::uint32_t i = 0; i < samples.component_count(sample); ++i) {
+      const formats::Locator file = samples.locate(sample, i);
+      const std::string& name = samples.components()[file.component].name;
+      if (name == "npy" || name.ends_with(".npy")) arrays.push_back(file);
+    }
+    return arrays;
   }
 
-  Status add(const Candidate& candidate, ContactSheet& sheet) const {
-    const formats::ShardSource& source = *sources_[candidate.source];
-    const formats::Locator image = *source.samples().image(candidate.sample);
-    const std::string key = escaped(source.samples().key(candidate.sample));
-    const Result<Thumbnail> picture = load(source, candidate.sample, image);
-    ++sheet.pictures;
+  static Result<std::vector<std::byte>> load(const formats::ShardSource& source, std::uint64_t sample,
+                                             const formats::Locator& file, std::uint64_t limit) {
+    if (file.length > limit) return invalid("larger than {}", rounded({limit}));
+    std::vector<std::byte> bytes(file.length);
+    RETURN_IF_ERROR(source.read(file.shard, file.offset, bytes));
+    RETURN_IF_ERROR(source.check(sample, file, bytes));
+    return bytes;
+  }
+
+  static std::string broken(const Status& why) {
+    return format("<div class=\"broken\">{}</div>", escaped(why.message()));
+  }
+
+  // Its picture and what is said of it; false: it is shown with what is wrong.
+  static bool add_image(const formats::ShardSource& source, std::uint64_t sample, std::string& html,
+                        std::string& caption) {
+    const formats::Locator image = *source.samples().image(sample);
+    const Result<std::vector<std::byte>> bytes = load(source, sample, image, kImageLimit);
+    const Result<Thumbnail> picture = bytes.ok() ? make_thumbnail(*bytes, kSide) : bytes.status();
     if (!picture.ok()) {
-      ++sheet.broken;
-      sheet.html += format("<figure><div class=\"broken\">{}</div><figcaption>{}</figcaption></figure>\n",
-                           escaped(picture.error().message()), key);
-      return {};
+      html += broken(picture.status());
+      return false;
     }
     const bool is_small = std::max(picture->width, picture->height) <= 64;
-    sheet.html += format(
-        "<figure><div><img{} alt=\"{}\" src=\"data:image/jpeg;base64,{}\"></div>"
-        "<figcaption>{}<br>{}x{}, {}</figcaption></figure>\n",
-        is_small ? " class=\"small\"" : "", key, base64(std::as_bytes(std::span(picture->jpeg))), key,
-        picture->width, picture->height, rounded({image.length}));
-    return {};
+    html +=
+        format("<div><img{} alt=\"{}\" src=\"data:image/jpeg;base64,{}\"></div>",
+               is_small ? " class=\"small\"" : "", caption, base64(std::as_bytes(std::span(picture->jpeg))));
+    caption += format("<br>{}x{}, {}", picture->width, picture->height, rounded({image.length}));
+    return true;
+  }
+
+  // As above.
+  static bool add_array(const formats::ShardSource& source, std::uint64_t sample,
+                        const formats::Locator& file, std::string& html) {
+    const std::string name = escaped(source.samples().components()[file.component].name);
+    const Result<std::vector<std::byte>> bytes = load(source, sample, file, kArrayLimit);
+    const Result<ArrayPicture> picture = bytes.ok() ? picture_of_array(*bytes) : bytes.status();
+    html += format("{}<p class=\"array\"><b>{}</b> {}</p>",
+                   picture.ok() ? picture->html : broken(picture.status()), name,
+                   picture.ok() ? escaped(picture->caption) : "");
+    return picture.ok();
+  }
+
+  void add(const Candidate& candidate, ContactSheet& sheet) const {
+    const formats::ShardSource& source = *sources_[candidate.source];
+    std::string caption = escaped(source.samples().key(candidate.sample));
+    bool is_whole = true;
+    std::string html;
+    if (source.samples().image(candidate.sample))
+      is_whole = add_image(source, candidate.sample, html, caption);
+    const std::vector<formats::Locator> arrays = arrays_of(source.samples(), candidate.sample);
+    for (std::size_t i = 0; i < std::min(arrays.size(), kMostArrays); ++i)
+      is_whole = add_array(source, candidate.sample, arrays[i], html) && is_whole;
+    if (arrays.size() > kMostArrays)
+      html += format("<p class=\"array\">and {} more arrays</p>", arrays.size() - kMostArrays);
+    ++sheet.pictures;
+    if (!is_whole) ++sheet.broken;
+    sheet.html += format("<figure>{}<figcaption>{}</figcaption></figure>\n", html, caption);
   }
 
   const Path& dataset_;

@@ -12,7 +12,7 @@ namespace stoker::data {
 
 struct ContactSheetOptions {
   std::string split;         ///< empty: all
-  std::uint32_t count = 96;  ///< of pictures, the same number of each class as far as possible
+  std::uint32_t count = 96;  ///< of samples, the same number of each class as far as possible
   std::uint64_t seed = 0;    ///< which
 };
 
@@ -22,7 +22,7 @@ struct ContactSheet {
   std::uint32_t broken = 0;  ///< shown with what is wrong in place of a picture
 };
 
-/// Reads, checks and shrinks the samples. Invalid when the dataset has no images.
+/// Reads, checks and shows images and arrays of the samples. Invalid when the dataset has neither.
 Result<ContactSheet> contact_sheet(const Path& dataset, const ContactSheetOptions& options);
 
 }  // namespace stoker::data

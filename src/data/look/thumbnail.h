@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "data/decode/image.h"
 
 namespace stoker::data {
 
@@ -15,6 +16,9 @@ struct Thumbnail {
   std::uint32_t width = 0;  ///< of the original
   std::uint32_t height = 0;
 };
+
+/// Of pixels. Fails as encode_image.
+Result<Thumbnail> shrink(const ImageView& image, std::uint32_t side);
 
 /// At most `side` pixels wide and high; never larger than the original. Fails as decode_image.
 Result<Thumbnail> make_thumbnail(std::span<const std::byte> image, std::uint32_t side);
