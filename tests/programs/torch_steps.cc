@@ -11,6 +11,8 @@
 //   cost [STEPS]       writes CPU seconds of a step with and without communication, which take turns of five
 //                      steps, over STEPS of each: a line for each two turns
 //   pace [STEPS]       the same in seconds of wall clock, until the slower rank is done
+//   first-step         makes one step by itself and writes the time of day at its end: what a rank of nothing
+//                      but libtorch needs
 //
 //   torch-steps allreduce BYTES REPEATS OUT
 //
@@ -36,6 +38,7 @@
 #include <ATen/ops/ones.h>
 #include <c10/core/GradMode.h>
 
+#include "base/text.h"
 #include "torch/data_parallel.h"
 #include "torch/loss/objective.h"
 #include "torch/models/model.h"
@@ -260,6 +263,15 @@ Status train_recipe(Model& model, Batches batches, std::ofstream& out, Recipe re
   return group->barrier();
 }
 
+// Without other ranks.
+Status first_step(Model& model, Batches batches, std::ofstream& out) {
+  Sgd sgd(model.state().parameters, {.kind = Momentum::nesterov, .weight_decay = 5e-4});
+  at::cross_entropy_loss(model.forward(batches.images(0)), batches.labels(0)).backward();
+  sgd.step({.lr = 0.1, .momentum = 0.9});
+  out << format("{:.6f}\n", seconds(CLOCK_REALTIME));
+  return {};
+}
+
 // Moves the weights once: a head of zeros would give logits of zeros.
 void train_once(Model& model, const at::Tensor& input, const at::Tensor& labels) {
   const at::Tensor logits = model.forward(input);
@@ -295,6 +307,8 @@ Status run(int argc, char** argv) {
   } else if (mode == "cost" || mode == "pace") {
     RETURN_IF_ERROR(cost(*model, std::move(batches), out, argc > 7 ? std::atoi(argv[7]) : 50,
                          mode == "cost" ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC));
+  } else if (mode == "first-step") {
+    RETURN_IF_ERROR(first_step(*model, std::move(batches), out));
   } else if (mode == "recipe") {
     const Recipe recipe{.precision = how == "bf16" ? job::Precision::bf16 : job::Precision::fp32,
                         .unused = how == "variants" ? Unused::search : Unused::never};
