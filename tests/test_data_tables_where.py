@@ -14,7 +14,7 @@ ROWS = 400
 NAMES = ("ant", "bee", "b", "", "zebra", "ümlaut")
 
 
-def make(folder: Path, seed: int) -> pyarrow.Table:
+def make(folder: Path, seed: int, **options) -> pyarrow.Table:
     draw = random.Random(seed)
 
     def some(value):
@@ -33,7 +33,7 @@ def make(folder: Path, seed: int) -> pyarrow.Table:
         }
     )
     folder.mkdir()
-    pyarrow.parquet.write_table(table, folder / "all.parquet", row_group_size=40)
+    pyarrow.parquet.write_table(table, folder / "all.parquet", **({"row_group_size": 40} | options))
     return table
 
 
@@ -104,9 +104,15 @@ def condition(draw: random.Random, depth: int):
     return f"({one}) or ({two})", means_one | means_two
 
 
+PAGES = {"write_page_index": True, "data_page_size": 64, "write_batch_size": 8, "row_group_size": 200}
+
+
+@pytest.mark.parametrize(
+    "options", [{}, PAGES, PAGES | {"use_dictionary": False, "data_page_version": "2.0"}], ids=range(3)
+)
 @pytest.mark.parametrize("seed", range(4))
-def test_any_condition_takes_the_rows_that_arrow_takes(stoker, tmp_path, seed):
-    table = make(tmp_path / "hub", seed)
+def test_any_condition_takes_the_rows_that_arrow_takes(stoker, tmp_path, seed, options):
+    table = make(tmp_path / "hub", seed, **options)
     draw = random.Random(100 + seed)
     for i in range(30):
         text, means = condition(draw, 3)
@@ -155,6 +161,53 @@ def test_groups_that_can_have_no_such_row_are_not_read(stoker, tmp_path, text, g
         content[4:200] = bytes(196)
         file.write_bytes(content)
         assert stoker("data", "convert", "hub", "out", *options, code=0).out == done.out
+
+
+@pytest.mark.parametrize(
+    "where", ["row between 110 and 117", "real > 3.5 and row < 390", "name = 'zebra' and row >= 380"]
+)
+@pytest.mark.parametrize(
+    "options", [{}, {"use_dictionary": False, "compression": "none"}, {"data_page_version": "2.0"}]
+)
+def test_pages_without_such_rows_are_passed_over(stoker, tmp_path, where, options):
+    table = make(tmp_path / "hub", 0, **(PAGES | options))
+    words = ("--columns", "row,name,real,small", "--missing", "drop", "--key", "row", "--where", where)
+    told = json.loads(stoker("data", "convert", "hub", "with", "--format", "tar", *words, "--json", code=0).out)
+    pyarrow.parquet.write_table(table, tmp_path / "hub/all.parquet", row_group_size=200)
+    plain = json.loads(stoker("data", "convert", "hub", "without", "--format", "tar", *words, "--json", code=0).out)
+    assert told["table"].pop("pages_passed_over") > 0 == plain["table"].pop("pages_passed_over")
+    assert told["table"] == plain["table"]
+    assert stoker("data", "diff", "with", "without").out.startswith("with and without are the same")
+
+
+def test_pages_that_are_passed_over_may_hold_anything(stoker, tmp_path):
+    make(tmp_path / "hub", 0, **(PAGES | {"compression": "none", "use_dictionary": False, "row_group_size": 400}))
+    words = ("--columns", "row", "--where", "row >= 300", "--format", "tar", "--dry-run")
+    before = stoker("data", "convert", "hub", "out", *words, code=0).out
+    assert " pages of them passed over (--where)" in before
+    file = tmp_path / "hub/all.parquet"
+    content = bytearray(file.read_bytes())
+    content[200:1000] = bytes(800)
+    file.write_bytes(content)
+    assert stoker("data", "convert", "hub", "out", *words, code=0).out == before
+
+
+def test_a_damaged_page_index_ends_in_a_message_or_in_rows(stoker, tmp_path):
+    make(tmp_path / "hub", 0, **PAGES)
+    file = tmp_path / "hub/all.parquet"
+    whole = file.read_bytes()
+    metadata = pyarrow.parquet.ParquetFile(file).metadata
+    ends = [metadata.row_group(g).column(c) for g in range(2) for c in range(6)]
+    begin = max(column.data_page_offset + column.total_compressed_size for column in ends)
+    draw = random.Random(4)
+    words = ("--columns", "row,name", "--where", "row < 30 or large is null", "--format", "tar", "--dry-run")
+    for _ in range(40):
+        damaged = bytearray(whole)
+        for _ in range(3):
+            damaged[draw.randrange(begin, len(whole) - 8)] = draw.randrange(256)
+        file.write_bytes(damaged)
+        done = stoker("data", "convert", "hub", "out", *words)
+        assert done.code == 0 or (done.code in (1, 2) and done.err.startswith("hub")), done.err
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ void print_table(const data::TableFacts& table, const data::TableOptions& option
     std::string what =
         format("  {} of {} rows chosen, {} of {} read", grouped(table.chosen), grouped(table.rows),
                grouped(table.groups_read), plural(table.groups, "row group", "row groups"));
+    if (table.pages_passed_over > 0)
+      what += format(", {} of them passed over", plural(table.pages_passed_over, "page", "pages"));
     if (table.files_passed_over > 0)
       what += format(", {} of {} not opened", grouped(table.files_passed_over),
                      plural(table.files + table.files_passed_over, "file", "files"));
@@ -88,6 +90,7 @@ nlohmann::ordered_json table_json(const std::optional<data::TableFacts>& table) 
     lengths[name] = {{"padded", facts.padded}, {"cut", facts.cut}, {"items_cut", facts.items_cut}};
   return {{"row_groups", table->groups},
           {"row_groups_read", table->groups_read},
+          {"pages_passed_over", table->pages_passed_over},
           {"rows", table->rows},
           {"rows_chosen", table->chosen},
           {"rows_left_out", table->dropped},

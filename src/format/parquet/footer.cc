@@ -60,6 +60,15 @@ ParquetChunk read_chunk(ThriftReader& reader) {
       return true;
     }
     chunk.is_encrypted = chunk.is_encrypted || field.id == 8;
+    std::int64_t* const place = field.id == 4   ? &chunk.offset_index.offset
+                                : field.id == 5 ? &chunk.offset_index.bytes
+                                : field.id == 6 ? &chunk.column_index.offset
+                                : field.id == 7 ? &chunk.column_index.bytes
+                                                : nullptr;
+    if (place != nullptr && is_integer(field)) {
+      *place = reader.integer();
+      return true;
+    }
     if (field.id != 3 || field.type != Wire::structure) return false;
     read_metadata(reader, chunk);
     return true;

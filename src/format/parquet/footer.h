@@ -20,6 +20,12 @@ struct ParquetStatistics {
   std::optional<std::int64_t> missing;
 };
 
+/// Where a structure lies that the footer does not have itself.
+struct ParquetPlace {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;  ///< 0: there is none
+};
+
 /// Where one leaf of one row group lies.
 struct ParquetChunk {
   std::int64_t type = -1;
@@ -30,6 +36,8 @@ struct ParquetChunk {
   bool is_elsewhere = false;  ///< in another file
   bool is_encrypted = false;
   ParquetStatistics statistics;
+  ParquetPlace offset_index;  ///< where its pages lie
+  ParquetPlace column_index;  ///< statistics of each
 };
 
 struct ParquetGroup {

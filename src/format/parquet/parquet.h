@@ -17,6 +17,7 @@
 #include "format/chunked/chunk_map.h"
 #include "format/parquet/footer.h"
 #include "format/parquet/leaf.h"
+#include "format/parquet/page_index.h"
 #include "format/parquet/pages/chunk_pages.h"
 #include "format/tar.h"
 
@@ -49,6 +50,18 @@ class ParquetFile {
   /// The same into `values`, whatever they were: one row group after the other into the same memory.
   Status read_leaf(std::size_t group, std::size_t leaf, ParquetValues& values,
                    const ParquetLimits& limits = {}) const;
+  /// The pages of a leaf in no list, and what is said of the values of each, where the file has a page index:
+  /// that of where pages lie, and perhaps one of what they hold. Empty where it has none, or one that does
+  /// not hold.
+  struct PageRows {
+    RowRange rows;
+    std::optional<ParquetRange> range;
+  };
+  Result<std::vector<PageRows>> pages(std::size_t group, std::size_t leaf) const;
+  /// As read_leaf(), but pages without any of these rows (ascending) may be passed over, whose rows are then
+  /// missing; how many pages were.
+  Result<std::uint64_t> read_rows(std::size_t group, std::size_t leaf, std::span<const RowRange> rows,
+                                  ParquetValues& values) const;
   /// Nothing where the file says nothing that can be relied on.
   std::optional<ParquetRange> range_of(std::size_t group, std::size_t leaf) const;
   /// A text for each row of the file: what is text as it is, whole numbers in decimal digits, "" where a
@@ -97,6 +110,9 @@ class ParquetFile {
   std::uint64_t stored_bytes(const ParquetChunk& chunk) const;
   /// Views this and `subject`.
   ChunkPages pages_of(const ParquetChunk& chunk, std::string_view subject) const;
+  std::optional<ParquetRange> range_in(std::size_t leaf, const ParquetStatistics& said,
+                                       std::uint64_t rows) const;
+  Result<std::vector<IndexedPage>> page_index(std::size_t group, std::size_t leaf) const;
 
   ReadAt read_;
   std::uint64_t size_;

@@ -1,9 +1,11 @@
-// Statistics of a row group, where they can be relied on.
+// Statistics of row groups and pages, where they can be relied on, and what is passed over by them.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "format/load.h"
 #include "format/parquet/columns/convert.h"
+#include "format/parquet/columns/leaf_reader.h"
 #include "format/parquet/parquet.h"
 
 namespace stoker::formats {
@@ -63,10 +65,14 @@ std::optional<std::string> bound(const SchemaLeaf& leaf, const std::optional<std
 
 std::optional<ParquetRange> ParquetFile::range_of(std::size_t group, std::size_t leaf) const {
   const ParquetGroup& of = footer_.groups[group];
-  const ParquetChunk& chunk = of.chunks[leaf];
+  if (of.chunks[leaf].type != footer_.leaves[leaf].layout.stored.type) return std::nullopt;
+  return range_in(leaf, of.chunks[leaf].statistics, of.rows);
+}
+
+std::optional<ParquetRange> ParquetFile::range_in(std::size_t leaf, const ParquetStatistics& said,
+                                                  std::uint64_t rows) const {
   const SchemaLeaf& is = footer_.leaves[leaf];
-  const ParquetStatistics& said = chunk.statistics;
-  if (chunk.type != is.layout.stored.type || is.is.type == Type::other) return std::nullopt;
+  if (is.is.type == Type::other) return std::nullopt;
   ParquetRange range;
   if (is.layout.has_order && footer_.has_order[leaf]) {
     range.least = bound(is, said.least);
@@ -82,10 +88,67 @@ std::optional<ParquetRange> ParquetFile::range_of(std::size_t group, std::size_t
     range.most.reset();
   }
   const bool counts_rows = is.is.lists == 0 && said.missing && *said.missing >= 0 &&
-                           static_cast<std::uint64_t>(*said.missing) <= of.rows;
+                           static_cast<std::uint64_t>(*said.missing) <= rows;
   if (counts_rows) range.missing = static_cast<std::uint64_t>(*said.missing);
   if (!range.least && !range.missing) return std::nullopt;
   return range;
+}
+
+// The whole index of a row group's leaf; empty where it is none that can be used.
+Result<std::vector<IndexedPage>> ParquetFile::page_index(std::size_t group, std::size_t leaf) const {
+  constexpr std::int64_t kLargest = 64 << 20;
+  const ParquetGroup& of = footer_.groups[group];
+  const ParquetChunk& chunk = of.chunks[leaf];
+  const auto bytes_of = [&](const ParquetPlace& place) -> Result<std::vector<std::byte>> {
+    const bool is_there =
+        place.bytes > 0 && place.bytes <= kLargest && place.offset > 0 &&
+        static_cast<std::uint64_t>(place.offset) <= size_ &&
+        static_cast<std::uint64_t>(place.bytes) <= size_ - static_cast<std::uint64_t>(place.offset);
+    std::vector<std::byte> bytes(is_there ? static_cast<std::size_t>(place.bytes) : 0);
+    if (!is_there) return bytes;
+    RETURN_IF_ERROR(read_(static_cast<std::uint64_t>(place.offset), bytes));
+    return bytes;
+  };
+  if (leaves_[leaf].lists > 0 || !check_chunk(chunk, leaf).ok() || footer_.has_short_chunks)
+    return std::vector<IndexedPage>();
+  OK_OR_RETURN(offsets, bytes_of(chunk.offset_index));
+  if (offsets.empty()) return std::vector<IndexedPage>();
+  OK_OR_RETURN(columns, bytes_of(chunk.column_index));
+  return read_page_index(offsets, columns, chunk, of.rows);
+}
+
+Result<std::vector<ParquetFile::PageRows>> ParquetFile::pages(std::size_t group, std::size_t leaf) const {
+  OK_OR_RETURN(found, page_index(group, leaf));
+  std::vector<PageRows> pages;
+  for (const IndexedPage& page : found) {
+    pages.push_back({.rows = {page.first_row, page.first_row + page.rows},
+                     .range = range_in(leaf, page.statistics, page.rows)});
+  }
+  return pages;
+}
+
+Result<std::uint64_t> ParquetFile::read_rows(std::size_t group, std::size_t leaf,
+                                             std::span<const RowRange> rows, ParquetValues& values) const {
+  const bool are_all = rows.size() == 1 && rows[0].begin == 0 && rows[0].end >= this->rows(group);
+  std::vector<IndexedPage> pages;
+  if (!are_all) {
+    OK_OR_RETURN(found, page_index(group, leaf));
+    pages = std::move(found);
+  }
+  const std::vector<bool> are_wanted = pages_with(pages, rows);
+  const auto passed_over = static_cast<std::uint64_t>(std::ranges::count(are_wanted, false));
+  if (passed_over > 0) {
+    const ParquetGroup& of = footer_.groups[group];
+    const std::string subject = shown(leaf);
+    std::uint64_t left = ParquetLimits().values.value;
+    const Status read = read_leaf_pages({of.chunks[leaf], footer_.leaves[leaf], of.rows, subject, &left},
+                                        {read_, pages, are_wanted}, values);
+    if (read.ok()) return passed_over;
+    if (read.code() != Code::corrupt) return read;
+  }
+  // Also where the index does not fit the pages: if these are damaged, this says how.
+  RETURN_IF_ERROR(read_leaf(group, leaf, values));
+  return std::uint64_t{0};
 }
 
 }  // namespace stoker::formats

@@ -55,6 +55,15 @@ class ThriftReader {
     if (items > 0 && found != type) damage();
     for (std::uint64_t i = 0; i < items && !is_damaged_; ++i) on_item();
   }
+  /// As list() of truth values, which writers call by one of two types.
+  template <typename OnItem>
+  void flags(const OnItem& on_item) {
+    Type found = Type::stop;
+    const std::uint64_t items = list_head(found);
+    if (items > 0 && found != Type::yes && found != Type::no) damage();
+    for (std::uint64_t i = 0; i < items && !is_damaged_; ++i)
+      on_item(byte() == static_cast<std::uint8_t>(Type::yes));
+  }
   std::int64_t integer();
   /// A field of Type::byte, which alone is no varint.
   std::int64_t small();

@@ -53,6 +53,7 @@ void add_to(std::optional<TableFacts>& sum, const TableFacts& facts) {
   if (!sum) sum.emplace();
   sum->groups += facts.groups;
   sum->groups_read += facts.groups_read;
+  sum->pages_passed_over += facts.pages_passed_over;
   sum->rows += facts.rows;
   sum->chosen += facts.chosen;
   sum->dropped += facts.dropped;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,13 @@ struct GroupChoice {
   bool is_read = false;             ///< else no row of it can be chosen
   std::vector<std::uint64_t> rows;  ///< ascending
   std::vector<formats::ParquetValues>
-      compared;  ///< of each of the filter's leaves; empty unless rows are chosen
+      compared;  ///< of each of the filter's leaves, of chosen rows at least; empty unless there are such
+  std::uint64_t pages_passed_over = 0;  ///< of these leaves
 };
 Result<GroupChoice> choose_rows(const TableFile& file, const RowFilter& filter, std::size_t group);
+
+/// Of ascending rows those that follow each other together.
+std::vector<formats::RowRange> ranges_of(std::span<const std::uint64_t> rows);
 
 /// The numbers of all rows that are chosen, ascending; what was read for it is added to `facts`. Cancelled
 /// when `progress` says stop.

@@ -69,7 +69,8 @@ struct LengthFacts {
 /// What was read of tables.
 struct TableFacts {
   std::uint64_t groups = 0;
-  std::uint64_t groups_read = 0;  ///< the others can have no row that is chosen
+  std::uint64_t groups_read = 0;        ///< the others can have no row that is chosen
+  std::uint64_t pages_passed_over = 0;  ///< of these groups' columns, by the file's page index
   std::uint64_t rows = 0;
   std::uint64_t chosen = 0;             ///< by the condition
   std::uint64_t dropped = 0;            ///< of those: MissingValues::drop

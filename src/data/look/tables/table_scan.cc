@@ -67,7 +67,10 @@ class Unpacking {
       choice = std::move(found);
     }
     if (choice.is_read) ++facts_.groups_read;
+    facts_.pages_passed_over += choice.pages_passed_over;
     if (filter_ && choice.rows.empty()) return {};
+    const std::vector<formats::RowRange> wanted =
+        filter_ ? ranges_of(choice.rows) : std::vector<formats::RowRange>{{0, rows}};
     values_.resize(table_.file.leaves().size());
     std::set<std::size_t> is_read;
     for (std::size_t i = 0; i < choice.compared.size(); ++i) {
@@ -76,7 +79,8 @@ class Unpacking {
     }
     for (const std::size_t leaf : leaves_) {
       if (is_read.contains(leaf)) continue;
-      RETURN_IF_ERROR(table_.file.read_leaf(group, leaf, values_[leaf]));
+      OK_OR_RETURN(passed_over, table_.file.read_rows(group, leaf, wanted, values_[leaf]));
+      facts_.pages_passed_over += passed_over;
     }
     if (layout_) RETURN_IF_ERROR(layout_->begin_group(values_));
     const std::uint64_t count = filter_ ? choice.rows.size() : rows;

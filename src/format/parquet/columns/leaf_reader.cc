@@ -78,7 +78,67 @@ class LeafReader {
     return corrupt("{}: has {} values, the row group {} rows", reading_.subject, values_.rows, rows);
   }
 
+  Status run_some(const SomePages& some) {
+    entries_left_ = reading_.rows;
+    const auto begin = static_cast<std::uint64_t>(reading_.chunk.begin);
+    ChunkPages before(some.read, begin, some.pages[0].offset - begin, reading_.subject);
+    while (!before.is_at_end()) {  // a dictionary
+      OK_OR_RETURN(page, before.next());
+      RETURN_IF_ERROR(take(page));
+    }
+    for (std::size_t i = 0; i < some.pages.size();) {
+      if (!some.are_wanted[i]) {
+        RETURN_IF_ERROR(add_missing(some.pages[i++].rows));
+        continue;
+      }
+      std::size_t end = i + 1;  // of those that lie one behind another
+      const auto goes_on = [&] {
+        return some.are_wanted[end] &&
+               some.pages[end].offset == some.pages[end - 1].offset + some.pages[end - 1].bytes;
+      };
+      while (end < some.pages.size() && goes_on()) ++end;
+      RETURN_IF_ERROR(take_run(some.read, some.pages.subspan(i, end - i)));
+      i = end;
+    }
+    values_.rows = values_.slots;
+    return values_.rows == reading_.rows ? Status() : another_index();
+  }
+
  private:
+  Status another_index() const {
+    return corrupt("{}: has other pages than its page index tells", reading_.subject);
+  }
+
+  // Pages one behind another.
+  Status take_run(const ReadAt& read, std::span<const IndexedPage> run) {
+    const std::uint64_t end = run.back().offset + run.back().bytes;
+    ChunkPages pages(read, run.front().offset, end - run.front().offset, reading_.subject);
+    for (const IndexedPage& one : run) {
+      const std::uint64_t slots = values_.slots;
+      if (pages.is_at_end()) return another_index();
+      OK_OR_RETURN(page, pages.next());
+      RETURN_IF_ERROR(take(page));
+      if (values_.slots - slots != one.rows) return another_index();
+    }
+    return {};
+  }
+
+  Status add_missing(std::uint64_t rows) {
+    RETURN_IF_ERROR(take_memory(rows));
+    entries_left_ -= std::min(rows, entries_left_);
+    if (values_.present.empty()) values_.present.assign(values_.slots, 1);
+    values_.present.insert(values_.present.end(), rows, 0);
+    values_.slots += rows;
+    present_.assign(rows, 0);
+    if (is_bytes_) {
+      values_.texts.append({}, present_);
+    } else {
+      const std::uint64_t bytes = rows * byte_width(leaf_.is.type);
+      std::fill_n(more_numbers(rows), bytes, std::byte{});
+    }
+    return {};
+  }
+
   Status damaged() const { return corrupt("{}: a page is damaged", reading_.subject); }
   Status too_large() const { return invalid("{}: is too large", reading_.subject); }
 
@@ -221,6 +281,11 @@ class LeafReader {
 };
 
 }  // namespace
+
+Status read_leaf_pages(const LeafReading& reading, const SomePages& some, ParquetValues& values) {
+  values.clear();
+  return LeafReader(reading, values).run_some(some);
+}
 
 Status read_leaf_chunk(const LeafReading& reading, ChunkPages& pages, ParquetValues& values) {
   values.clear();

@@ -36,6 +36,19 @@ std::optional<formats::ParquetRange> TableFile::range_of(std::size_t group, std:
   return data::range_of(of_path(leaf), rows(group));
 }
 
+Result<std::uint64_t> TableFile::read_rows(std::size_t group, std::size_t leaf,
+                                           std::span<const formats::RowRange> rows,
+                                           formats::ParquetValues& values) const {
+  if (!is_of_path(leaf)) return file_.read_rows(group, own_[leaf], rows, values);
+  RETURN_IF_ERROR(read_leaf(group, leaf, values));
+  return std::uint64_t{0};
+}
+
+Result<std::vector<ParquetFile::PageRows>> TableFile::pages(std::size_t group, std::size_t leaf) const {
+  if (!is_of_path(leaf)) return file_.pages(group, own_[leaf]);
+  return std::vector<ParquetFile::PageRows>{{.rows = {0, rows(group)}, .range = range_of(group, leaf)}};
+}
+
 Result<formats::ChunkedArray> TableFile::column(std::size_t leaf, const ParquetFile::Groups& groups,
                                                 const ParquetFile::Elements& elements) const {
   if (!is_of_path(leaf)) return file_.column(own_[leaf], groups, elements);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,11 @@ class TableFile {
 
   // As the file's.
   Status read_leaf(std::size_t group, std::size_t leaf, formats::ParquetValues& values) const;
+  Result<std::uint64_t> read_rows(std::size_t group, std::size_t leaf,
+                                  std::span<const formats::RowRange> rows,
+                                  formats::ParquetValues& values) const;
   std::optional<formats::ParquetRange> range_of(std::size_t group, std::size_t leaf) const;
+  Result<std::vector<formats::ParquetFile::PageRows>> pages(std::size_t group, std::size_t leaf) const;
   /// A column of the path is an array of which no chunk is stored.
   Result<formats::ChunkedArray> column(std::size_t leaf, const formats::ParquetFile::Groups& groups,
                                        const formats::ParquetFile::Elements& elements) const;
