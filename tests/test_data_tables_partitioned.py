@@ -358,3 +358,16 @@ for batch in stoker.Loader(sys.argv[1], batch_size=17, shuffle="by_chunk", seed=
     found = sorted(tuple(map(int, line.split())) for line in python(code, "hub").splitlines())
     names = ("row", "year", "count", "digit")
     assert found == [tuple(row[name] for name in names) for row in table.to_pylist()]
+
+
+def test_more_files_than_a_process_may_have_open_are_read(stoker, python, tmp_path):
+    for i in range(300):
+        one(tmp_path / "hub", f"day={i}/a.parquet", {"v": [i, i + 1000]})
+    stoker("data", "index", "hub", "--columns", "v,day", code=0)
+    code = """
+import resource, sys, stoker
+resource.setrlimit(resource.RLIMIT_NOFILE, (160, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+for batch in stoker.Loader(sys.argv[1], batch_size=600, seed=1, array=True, component="v.npy", tensors="numpy"):
+    print(sorted(batch["array"].tolist()) == [*range(300), *range(1000, 1300)])
+"""
+    assert python(code, "hub") == "True\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <sys/resource.h>
 
 #include "base/hash.h"
 #include "base/thread.h"
@@ -210,8 +211,22 @@ struct LocalShardSource::Parts {
   // Shared with the readers of all shards.
   std::shared_ptr<ChunkCache> cache = std::make_shared<ChunkCache>(kKeptChunks);
 
+  // Shards from that number on are opened whenever they are read: a process may have only so many open files.
+  std::size_t kept_open = most_kept_open();
+
   Result<const OpenShard*> shard(std::uint32_t number);
+
+ private:
+  static std::size_t most_kept_open();
 };
+
+// A quarter of what is allowed: often 1024, of which other datasets and other code want some.
+std::size_t LocalShardSource::Parts::most_kept_open() {
+  constexpr std::size_t kLeast = 64;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeast;
+  return std::max<std::size_t>(kLeast, limit.rlim_cur / 4);
+}
 
 Result<const OpenShard*> LocalShardSource::Parts::shard(std::uint32_t number) {
   OpenShard& shard = shards[number];
@@ -231,6 +246,10 @@ Result<const OpenShard*> LocalShardSource::Parts::shard(std::uint32_t number) {
   } else {
     OK_OR_RETURN(map, MappedFile::open(path));
     shard.map = std::move(map);
+  }
+  if (number >= kept_open && (!chunks || chunks->parts().empty())) {
+    OK_OR_RETURN(reopened, ShardFile::open(path, {{path.filename().string(), size}}));
+    file = std::move(reopened);
   }
   shard.file = std::move(file);
   shard.is_open.store(true, std::memory_order_release);
