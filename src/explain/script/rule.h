@@ -97,5 +97,9 @@ std::span<const Rule> habit_rules();
 std::span<const Rule> tool_rules();
 std::span<const Rule> cluster_rules();
 std::span<const Rule> site_rules();
+std::span<const Rule> word_rules();
+std::span<const Rule> program_rules();
+std::span<const Rule> variable_rules();
+std::span<const Rule> end_rules();
 
 }  // namespace stoker::explain

@@ -24,7 +24,38 @@ constexpr std::array<Clash, 6> kClashes = {{{"--mem", "--mem-per-cpu"},
                                             {"--ntasks-per-gpu", "--ntasks-per-node"},
                                             {"--ntasks-per-gpu", "--gpus-per-task"}}};
 
+std::optional<std::uint64_t> count_of(const Directive* directive) {
+  if (directive == nullptr) return std::nullopt;
+  const std::string_view value = directive->option.value;
+  std::uint64_t number = 0;
+  const bool has_number = parse_number(value.substr(value.rfind(':') + 1), &number) && number > 0;
+  return has_number ? std::optional(number) : std::nullopt;
+}
+
+// Counts of GPUs that do not come out even, as _test_gres_cnt of Slurm's gres.c has it.
+void find_uneven_gpus(const Script& script, Report& report) {
+  const Directive* all = script.request.find("--gpus");
+  const auto gpus = count_of(all);
+  if (!gpus) return;
+  const Directive* node = script.request.find("--gpus-per-node");
+  const Directive* task = script.request.find("--gpus-per-task");
+  const auto on_node = count_of(node);
+  const auto of_task = count_of(task);
+  const auto tasks = count_of(script.request.find("--ntasks"));
+  const auto nodes = count_of(script.request.find("--nodes"));
+  const bool is_uneven_task = of_task && (*gpus % *of_task != 0 || (tasks && *tasks != *gpus / *of_task));
+  const bool is_uneven_node = on_node && (*gpus % *on_node != 0 || (nodes && *gpus / *on_node != *nodes));
+  if (!is_uneven_task && !is_uneven_node) return;
+  const Directive* other = is_uneven_task ? task : node;
+  report
+      .add(all->span,
+           report.say("{}={} does not fit {}={} and the tasks and nodes asked for: sbatch refuses it",
+                      all->option.typed, all->option.value, other->option.typed, other->option.value))
+      .fix = report.say("one of the two");
+}
+
 void find_options_exclude(const Script& script, Report& report) {
+  find_uneven_gpus(script, report);
   for (const Clash& clash : kClashes) {
     const Directive* one = script.request.find(clash.one);
     const Directive* other = script.request.find(clash.other);

@@ -26,6 +26,11 @@ void tell_name(const Directive& directive, std::string_view likely, const Said& 
 // "!/bin/bash": for sbatch the first command, behind which it reads no options.
 bool has_half_a_mark(const Script& script) { return script.text.starts_with("!/"); }
 
+// "SBATCH --time=1:00:00": the first command, too, and told by the rule over lines that are none.
+bool begins_with_bare_mark(const Script& script) {
+  return std::string_view(script.text).substr(script.first_command).starts_with("SBATCH -");
+}
+
 void find_no_interpreter(const Script& script, Report& report) {
   if (slurm::is_script(script.text)) return;
   const bool has_mark = script.text.starts_with("\xEF\xBB\xBF#!");
@@ -50,7 +55,7 @@ void find_no_interpreter(const Script& script, Report& report) {
 
 // Told once, and mended in all lines.
 void find_late_directive(const Script& script, Report& report) {
-  if (has_half_a_mark(script)) return;  // told of the first line
+  if (has_half_a_mark(script) || begins_with_bare_mark(script)) return;  // told of that line
   const auto first = script.source->mark(script.first_command).line;
   const std::size_t header = script.line_of(script.first_command).begin;
   const Directive* told = nullptr;

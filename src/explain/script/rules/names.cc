@@ -45,11 +45,57 @@ bool is_glued(std::string_view typed) {
                                            "ls", "rm", "cp", "mkdir", "srun", "python", "mpirun", "tar"});
 }
 
+// What module takes for its first word, in Lmod and in Environment Modules; what else begins with - is
+// theirs.
+constexpr std::string_view kModuleVerbs[] = {"load",        "add",         "try-load",    "try-add",
+                                             "load-any",    "unload",      "rm",          "del",
+                                             "delete",      "purge",       "list",        "li",
+                                             "ls",          "avail",       "av",          "spider",
+                                             "overview",    "ov",          "use",         "unuse",
+                                             "swap",        "switch",      "sw",          "show",
+                                             "display",     "help",        "whatis",      "keyword",
+                                             "key",         "k",           "save",        "s",
+                                             "restore",     "r",           "reset",       "refresh",
+                                             "reload",      "update",      "init",        "is-loaded",
+                                             "is-avail",    "is-used",     "is-saved",    "clear",
+                                             "apropos",     "search",      "test",        "savelist",
+                                             "sl",          "saveshow",    "saverm",      "describe",
+                                             "mcc",         "disable",     "tablelist",   "path",
+                                             "paths",       "setenv",      "getenv",      "unsetenv",
+                                             "pushenv",     "source",      "config",      "edit",
+                                             "state",       "sh-to-mod",   "category",    "load_any",
+                                             "initadd",     "initlist",    "initclear",   "initrm",
+                                             "initswitch",  "initprepend", "append-path", "prepend-path",
+                                             "remove-path", "stash",       "stashpop",    "stashlist",
+                                             "stashrm",     "stashshow",   "stashclear",  "switchto",
+                                             "aliases",     "mod-to-sh",   "info-loaded", "isavail",
+                                             "isloaded",    "initload",    "l",           "unl",
+                                             "get",         "find",        "initpurge",   "lint",
+                                             "cachebuild",  "cacheclear"};
+
+// "module cuda/12.1", "module load module load cuda".
+void find_module_words(const Call& call, std::string_view first, const Script& script, Report& report) {
+  if (call.program != "module" || call.context.is_substituted) return;
+  const bool is_name = first.find('/') != std::string_view::npos && first.find_first_of("$./`\"'") > 0 &&
+                       !is_one_of(first, kModuleVerbs) && !first.starts_with('-');
+  if (is_name) {
+    report.replace({call.typed[0]->span.begin, call.typed[0]->span.begin},
+                   report.say("module has no command {}; did you mean module load?", printable(first)),
+                   "load ");
+  } else if (first == "load" && call.typed.size() > 2 && script.at(call.typed[1]->span) == "module") {
+    const bool is_whole = script.at(call.typed[2]->span) == "load";
+    report.replace(
+        {call.typed[1]->span.begin, call.typed[is_whole && call.typed.size() > 3 ? 3 : 2]->span.begin},
+        report.say("{}: no such program; did you mean {}?", "module load module", "module load"), "");
+  }
+}
+
 // "load" and "activate" with a slip, "load module gcc": nothing is loaded.
 void find_misspelt_loading(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
     if (call.typed.empty() || call.context.is_remote) continue;
     const std::string_view first = script.at(call.typed[0]->span);
+    find_module_words(call, first, script, report);
     const bool is_conda = is_one_of(call.program, {"conda", "mamba", "micromamba"});
     const std::string_view meant = is_conda ? "activate" : "load";
     if ((is_conda || call.program == "module") && is_one_slip(first, meant)) {
@@ -69,6 +115,15 @@ void find_misspelt_command(const Script& script, Report& report) {
   find_misspelt_loading(script, report);
   for (const Call& call : script.calls) {
     const std::string_view typed = script.at(call.program_word->span);
+    // "$ python a.py" and "!python a.py", as pages show what is typed there.
+    const bool is_prompt = typed == "$" && !call.typed.empty();
+    if (is_prompt ||
+        (typed.size() > 2 && typed[0] == '!' && std::islower(static_cast<unsigned char>(typed[1])) != 0)) {
+      const std::size_t end = is_prompt ? call.typed[0]->span.begin : call.program_word->span.begin + 1;
+      report.replace({call.program_word->span.begin, end},
+                     report.say("{}: no such program", printable(typed)), "");
+      continue;
+    }
     if (is_glued(typed)) {
       const std::size_t at = call.program_word->span.begin + typed.find('-');
       report.replace({at, at},

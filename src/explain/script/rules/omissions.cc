@@ -39,8 +39,20 @@ void find_moved_directive(const Script& script, Report& report) {
       .edits = std::move(edits);
 }
 
-void find_not_a_directive(const Script& script, Report& report) {
-  find_moved_directive(script, report);
+bool is_for_people_only(std::string_view option) {
+  return option.starts_with("--job-name") || option.starts_with("-J") || option.starts_with("--mail") ||
+         option.starts_with("--comment");
+}
+
+// "#SBACTH": told once for each such word, where something is lost, and mended in all lines.
+void find_misspelt_mark(const Script& script, Report& report) {
+  struct Place {
+    bash::Span at;
+    std::string word;
+    bool is_for_people = true;
+    std::vector<Edit> edits;
+  };
+  std::vector<Place> places;
   for (const bash::Comment& comment : script.tree.comments) {
     if (comment.span.begin >= script.first_command) break;
     const std::string_view text = script.at(comment.span);
@@ -52,21 +64,42 @@ void find_not_a_directive(const Script& script, Report& report) {
     if (word.substr(1) == "SBATCH" || word == "YBATCH") continue;
     constexpr std::array<std::string_view, 1> kWord = {"sbatch"};
     if (closest(word, kWord).empty()) continue;
-    ScriptFinding& finding = report.replace(
-        {comment.span.begin + 1, comment.span.begin + end},
-        report.say("#{} is a comment for sbatch, and its options are not read", word), "SBATCH");
-    const std::string_view option = trim(text.substr(end));
-    const bool is_for_people = option.starts_with("--job-name") || option.starts_with("-J") ||
-                               option.starts_with("--mail") || option.starts_with("--comment");
-    if (is_for_people) finding.level = Level::advice;
+    const bash::Span at{comment.span.begin + 1, comment.span.begin + end};
+    auto place =
+        std::find_if(places.begin(), places.end(), [&](const Place& each) { return each.word == word; });
+    if (place == places.end()) place = places.insert(places.end(), {at, std::string(word), true, {}});
+    const bool is_for_people = is_for_people_only(trim(text.substr(end)));
+    if (place->is_for_people && !is_for_people) place->at = at;
+    place->is_for_people = place->is_for_people && is_for_people;
+    place->edits.push_back({at.begin, at.end, "SBATCH"});
   }
+  for (Place& place : places) {
+    ScriptFinding& finding = report.add(
+        place.at, report.say("#{} is a comment for sbatch, and its options are not read", place.word));
+    finding.edits = std::move(place.edits);
+    if (place.is_for_people) finding.level = Level::advice;
+  }
+}
+
+// "SBATCH --time=1:00:00": told once, and mended in all lines.
+void find_bare_mark(const Script& script, Report& report) {
+  std::vector<Edit> edits;
+  bash::Span first;
   for (const Call& call : script.calls) {
     const bool has_option = !call.words.empty() && call.words[0].starts_with('-');
     if (call.program != "SBATCH" || !has_option) continue;
-    report.replace({call.span.begin, call.span.begin},
-                   report.say("without # the shell runs SBATCH as a program, and its options are not read"),
-                   "#");
+    if (edits.empty()) first = call.span;
+    edits.push_back({call.span.begin, call.span.begin, "#"});
   }
+  if (edits.empty()) return;
+  report.add(first, report.say("without # the shell runs SBATCH as a program, and its options are not read"))
+      .edits = std::move(edits);
+}
+
+void find_not_a_directive(const Script& script, Report& report) {
+  find_moved_directive(script, report);
+  find_misspelt_mark(script, report);
+  find_bare_mark(script, report);
 }
 
 // Dashes that a word processor makes of "--".

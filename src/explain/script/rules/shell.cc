@@ -23,16 +23,22 @@ void find_spaced_assignment(const Script& script, Report& report) {
     const bool is_name = !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
                          std::all_of(name.begin(), name.end(),
                                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-    const bool is_assigned = !call.typed.empty() && script.at(call.typed[0]->span) == "=";
-    if (!is_name || !is_assigned || name == "test" || name == "expr" || name == "let" || name == "set")
+    if (!is_name || call.typed.empty() || name == "test" || name == "expr" || name == "let" || name == "set")
       continue;
-    const std::size_t end = call.typed.size() > 1 ? call.typed[1]->span.begin : call.typed[0]->span.end;
+    const std::string_view sign = script.at(call.typed[0]->span);
+    const bool is_glued = sign.size() > 1 && sign[0] == '=' && sign[1] != '=' && is_used(script, name);
+    if (sign != "=" && !is_glued) continue;
+    const std::size_t end = is_glued                ? call.typed[0]->span.begin + 1
+                            : call.typed.size() > 1 ? call.typed[1]->span.begin
+                                                    : call.typed[0]->span.end;
     ScriptFinding& finding = report.replace(
         {call.program_word->span.begin, end},
         report.say("blanks beside =: the shell looks for a program {}, and ${} stays as it was",
                    printable(name), printable(name)),
         format("{}=", name));
-    if (!is_used(script, name)) finding.level = Level::time;  // no more is lost than a line of the log
+    // "SEED = 3 python a.py": the program is not started either. Else no more is lost than a line of the log.
+    const bool has_program = call.typed.size() > 2 && !is_glued;
+    if (!is_used(script, name) && !has_program) finding.level = Level::time;
   }
 }
 
@@ -42,7 +48,9 @@ void find_dollar_assignment(const Script& script, Report& report) {
     const std::vector<bash::Piece>& pieces = call.program_word->pieces;
     const bool is_variable =
         !pieces.empty() && pieces[0].kind == bash::PieceKind::variable && !pieces[0].is_quoted &&
-        pieces[0].operation.empty() && script.at(pieces[0].span) == "$" + pieces[0].text &&
+        pieces[0].operation.empty() &&
+        (script.at(pieces[0].span) == "$" + pieces[0].text ||
+         script.at(pieces[0].span) == "${" + pieces[0].text + "}") &&
         (std::isalpha(static_cast<unsigned char>(pieces[0].text[0])) != 0 || pieces[0].text[0] == '_');
     if (!is_variable) continue;
     const std::string_view behind = script.at({pieces[0].span.end, call.program_word->span.end});
@@ -62,10 +70,11 @@ void find_dollar_assignment(const Script& script, Report& report) {
 
 // A number, a text in quotes or a path: no program, where the variable before it is used later.
 bool is_value(std::string_view typed) {
-  return !typed.empty() && (std::isdigit(static_cast<unsigned char>(typed[0])) != 0 || typed[0] == '"' ||
-                            typed[0] == '\'' || typed[0] == '/' || typed[0] == '~' ||
-                            (typed[0] == '$' && typed.find('/') != std::string_view::npos) ||
-                            typed.starts_with("./") || typed.starts_with("../"));
+  return !typed.empty() &&
+         (std::isdigit(static_cast<unsigned char>(typed[0])) != 0 || typed[0] == '"' || typed[0] == '\'' ||
+          typed[0] == '/' || typed[0] == '~' ||
+          (typed[0] == '$' && typed.find('/') != std::string_view::npos) || typed.starts_with("$(") ||
+          typed[0] == '`' || typed.starts_with("./") || typed.starts_with("../"));
 }
 
 // "DATA= /data/set/" and "export DATA = /data/set": the shell sets nothing, or an empty text.
@@ -128,48 +137,6 @@ void find_test_blank(const Script& script, Report& report) {
       report.replace(
           {at, at}, report.say("no blank before ]: [ does not find its end, and the condition is never true"),
           " ");
-    }
-  }
-}
-
-// "  --epochs 10" as a line of its own: the command above ended without a backslash, or with one and a blank.
-// "find . -exec cp {} there" without \\; or +: find says so, and does nothing.
-void find_open_exec(const Script& script, Report& report) {
-  for (const Call& call : script.calls) {
-    const auto exec = std::find_if(call.words.begin(), call.words.end(), [](const std::string& word) {
-      return word == "-exec" || word == "-execdir" || word == "-ok";
-    });
-    if (call.program != "find" || exec == call.words.end()) continue;
-    const bool is_closed = std::any_of(exec, call.words.end(), [](const std::string& word) {
-      return word == ";" || word == "+" || word.ends_with(';');
-    });
-    if (is_closed) continue;
-    report.replace({call.span.end, call.span.end},
-                   report.say("find does not see where {} ends, and does nothing", *exec), " \\;");
-  }
-}
-
-void find_cut_command(const Script& script, Report& report) {
-  find_open_exec(script, report);
-  for (const Call& call : script.calls) {
-    const bool is_first = !call.command->words.empty() && call.program_word == &call.command->words[0];
-    const std::string_view typed = script.at(call.program_word->span);
-    if (!is_first || typed.size() < 2 || typed[0] != '-' ||
-        (typed[1] != '-' && std::isalpha(static_cast<unsigned char>(typed[1])) == 0))
-      continue;
-    const std::size_t line = script.line_of(call.program_word->span.begin).begin;
-    if (line == 0) continue;
-    const std::string_view above = script.at(script.line_of(line - 1));
-    const std::size_t last = above.find_last_not_of(" \t");
-    const Said text = report.say(
-        "the command above ends before this line, and the shell looks for a program {}", printable(typed));
-    const bool is_comment = trim(above).starts_with('#');
-    ScriptFinding& finding = report.add(call.program_word->span, text);
-    if (last == std::string_view::npos || is_comment) continue;
-    if (above[last] == '\\') {
-      finding.edits = {{line - 1 - (above.size() - last - 1), line - 1, ""}};
-    } else {
-      finding.edits = {{line - 1, line - 1, " \\"}};
     }
   }
 }
@@ -339,9 +306,6 @@ constexpr Rule kShellRules[] = {
     {"test-blank", Level::job, "[ is a program, and without blanks beside it the shell looks for another one",
      "#!/bin/bash\n#SBATCH -n 1\nif [$1 = a ]; then\n  ./a\nfi\n",
      "#!/bin/bash\n#SBATCH -n 1\nif [ $1 = a ]; then\n  ./a\nfi\n", "shellcheck SC1035", find_test_blank},
-    {"cut-command", Level::job, "a backslash goes on with a command only as the last letter of its line",
-     "#!/bin/bash\npython train.py \\ \n  --epochs 10\n", "#!/bin/bash\npython train.py \\\n  --epochs 10\n",
-     "shellcheck SC1101", find_cut_command},
     {"brace-variable", Level::job, "the shell makes lists of braces before it puts in variables",
      "#!/bin/bash\nN=4\nfor i in {1..$N}; do\n  ./a $i\ndone\n",
      "#!/bin/bash\nN=4\nfor i in $(seq 1 $N); do\n  ./a $i\ndone\n", "shellcheck SC2051",

@@ -1,5 +1,6 @@
 // Rules over steps and processes that want more than the job has, and over files that have no folder.
 #include <algorithm>
+#include <set>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -79,6 +80,47 @@ std::optional<std::uint64_t> step_count(const Call& call, std::string_view lette
   return std::nullopt;
 }
 
+// "gpu:v100:4" and "4": the number; nothing where it cannot be told.
+std::optional<std::uint64_t> gpu_count(std::string_view value) {
+  if (value.find(',') != std::string_view::npos) return std::nullopt;
+  std::uint64_t number = 0;
+  const bool has_number = parse_number(value.substr(value.rfind(':') + 1), &number);
+  return has_number ? std::optional(number) : std::nullopt;
+}
+
+// Bytes; 0 for all that there is, and for what is no amount.
+std::uint64_t memory_of(std::string_view text) {
+  return slurm::parse_slurm_memory(text).value_or(ByteCount{}).value;
+}
+
+// More memory or GPUs on a node than the job has there.
+bool find_large_share(const Call& call, const Script& script, Report& report) {
+  const Directive* memory = script.request.find("--mem");
+  const auto wanted = call.option("--mem");
+  const std::uint64_t all = memory == nullptr ? 0 : memory_of(memory->option.value);
+  if (all > 0 && wanted && memory_of(*wanted) > all) {
+    report
+        .add(call.span, report.say("a step with {} of memory, and the job has {}: srun refuses it", *wanted,
+                                   memory->option.value))
+        .fix = format("#SBATCH --mem={}", *wanted);
+    return true;
+  }
+  const auto gpus = script.request.gpus_per_node();
+  const auto resources = call.option("--gres");
+  const auto asked = resources && resources->starts_with("gpu:")
+                         ? gpu_count(*resources)
+                         : gpu_count(call.option("--gpus-per-node").value_or(""));
+  if (!gpus || *gpus == 0 || !asked || *asked <= *gpus) return false;
+  report
+      .add(call.span,
+           *gpus == 1
+               ? report.say("a step with {} GPUs on a node, and the job has 1: srun refuses it", *asked)
+               : report.say("a step with {} GPUs on a node, and the job has {}: srun refuses it", *asked,
+                            *gpus))
+      .fix = format("#SBATCH --gpus-per-node={}", *asked);
+  return true;
+}
+
 void find_large_step(const Script& script, Report& report) {
   const Directive* nodes = script.request.find("--nodes");
   const bool says_tasks =
@@ -87,7 +129,11 @@ void find_large_step(const Script& script, Report& report) {
                               script.request.has_whole_nodes() || script.mentions("hetjob") ||
                               script.mentions("SLURM_OVERCOMMIT");
   std::uint64_t most = 0;
-  const bool has_most = nodes != nullptr && parse_number(nodes->option.value, &most) && most > 0;
+  const Directive* all_tasks = script.request.find("--ntasks");
+  const bool is_single = nodes == nullptr && all_tasks != nullptr && all_tasks->option.value == "1";
+  if (is_single) most = 1;
+  const bool has_most =
+      is_single || (nodes != nullptr && parse_number(nodes->option.value, &most) && most > 0);
   for (const Call& each : script.calls) {
     if (each.program != "srun") continue;
     const Call call = without_program(each);
@@ -102,6 +148,7 @@ void find_large_step(const Script& script, Report& report) {
           .fix = format("#SBATCH --nodes={}", *asked);
       continue;
     }
+    if (find_large_share(call, script, report)) continue;
     const auto tasks = step_count(call, "-n", "--ntasks");
     const std::uint64_t cores =
         script.request.tasks() *
@@ -151,17 +198,15 @@ std::string resolved(const bash::Word& word, const Script& script) {
   return out;
 }
 
-// The folder that a redirection needs and that nobody makes; "" when there is none.
-std::string missing_folder(const bash::Redirection& redirection, const Call& call, const Script& script,
+// The folder of a file that is written, where nobody makes it; "" when there is none.
+std::string missing_folder(const std::string& target, const Call& call, const Script& script,
                            const Report& report) {
-  if (!is_one_of(redirection.operation, {">", ">>", "&>", "&>>", ">|", ">&"})) return "";
-  const std::string target = resolved(redirection.target, script);
   const std::size_t slash = target.rfind('/');
   if (slash == std::string::npos || slash == 0 || target.starts_with("..") || target.starts_with('~') ||
       target.starts_with('/'))
     return "";
   const std::string folder = target.substr(0, slash);
-  if (folder.find_first_of("$`<>{}*:") != std::string::npos ||
+  if (folder.find_first_of("$`<>{}*:%") != std::string::npos ||
       folder_exists(report.place().directory / folder))
     return "";
   // Told of the job's log, already.
@@ -178,15 +223,41 @@ std::string missing_folder(const bash::Redirection& redirection, const Call& cal
   return is_made ? "" : folder;
 }
 
+// "srun -o logs/a.out": before 23.02 a step does not start either. Told once for each folder.
+void find_folder_of_step(const Script& script, Report& report) {
+  if (report.place().slurm.value_or(0) >= 2302) return;
+  std::set<std::string> told;
+  for (const Call& each : script.calls) {
+    if (each.program != "srun" || !each.directory.empty() || each.context.is_remote) continue;
+    const Call call = without_program(each);
+    for (const char* name : {"--output", "-o", "--error", "-e"}) {
+      std::string target = call.option(name).value_or("");
+      if (target.starts_with("./")) target.erase(0, 2);
+      const std::string folder = missing_folder(target, each, script, report);
+      if (folder.empty() || !told.insert(folder).second) continue;
+      report.insert_line(
+          each.span,
+          report.say("folder {} does not exist: before Slurm 23.02 the step ends at once", printable(folder)),
+          format("mkdir -p {}", shell_quote(folder)));
+    }
+  }
+}
+
+bool is_output(const bash::Redirection& redirection) {
+  return is_one_of(redirection.operation, {">", ">>", "&>", "&>>", ">|", ">&"});
+}
+
 // "python train.py > results/train.txt": the shell does not start what it cannot open a file for.
 void find_redirect_folder(const Script& script, Report& report) {
   if (script.request.directives.empty() || script.request.find("--chdir") != nullptr) return;
+  find_folder_of_step(script, report);
   for (const Call& call : script.calls) {
     const bool is_first = !call.command->words.empty() && call.program_word == &call.command->words[0];
     if (!is_first || !call.directory.empty() || !call.context.function.empty() || call.context.is_remote)
       continue;
     for (const bash::Redirection& redirection : call.command->redirections) {
-      const std::string folder = missing_folder(redirection, call, script, report);
+      if (!is_output(redirection)) continue;
+      const std::string folder = missing_folder(resolved(redirection.target, script), call, script, report);
       if (folder.empty()) continue;
       ScriptFinding& finding = report.insert_line(
           redirection.span,

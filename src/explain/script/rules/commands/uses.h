@@ -1,0 +1,36 @@
+// Which variables of a script are read and given values, and how words of its calls read. Parts of the rules
+// of this folder; internal to it. Thread-safe: no state.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "explain/script/rule.h"
+
+namespace stoker::explain {
+
+/// Whether $NAME or ${NAME...} stands anywhere in the script.
+bool is_read(const Script& script, std::string_view name);
+
+/// Where the name stands without a $ before it, which may give it a value: by =, for, read, ((...)) and
+/// others; npos where it stands nowhere. Comments do not count.
+std::size_t first_given(const Script& script, std::string_view name);
+
+/// Values may come from what this cannot read: a script that is sourced, eval.
+bool takes_settings(const Script& script);
+
+/// Letters, digits and _, and no digit first.
+bool is_name(std::string_view text);
+
+/// Calls back for every variable without an operation in the words of a call, its command's redirections
+/// and arithmetic included.
+void for_variables(const Call& call, const std::function<void(const bash::Piece& piece)>& visit);
+
+/// The whole text of a word, with what its variables hold where that is known.
+std::string resolved_text(const bash::Word& word, const Script& script);
+
+/// Prints, or looks at a condition: nothing is lost with a word of it.
+bool only_speaks(const Call& call);
+
+}  // namespace stoker::explain

@@ -1,0 +1,372 @@
+// Rules over variables that are empty where they are read: Slurm's that the script's options do not set,
+// names with more letters than was meant, values that come too late or stay in another shell.
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "base/text.h"
+#include "explain/script/rule.h"
+#include "explain/script/rules/commands/uses.h"
+
+namespace stoker::explain {
+namespace {
+
+struct SlurmVariable {
+  std::string_view name;
+  std::string_view option;  ///< that sets it; no other does
+};
+
+// As sbatch(1) of 22.05 has them, output environment variables.
+constexpr SlurmVariable kOfOptions[] = {
+    {"SLURM_CPUS_PER_TASK", "--cpus-per-task"}, {"SLURM_GPUS_PER_NODE", "--gpus-per-node"},
+    {"SLURM_GPUS_PER_TASK", "--gpus-per-task"}, {"SLURM_GPUS", "--gpus"},
+    {"SLURM_CPUS_PER_GPU", "--cpus-per-gpu"},   {"SLURM_NTASKS_PER_NODE", "--ntasks-per-node"}};
+
+const SlurmVariable* option_variable(std::string_view name) {
+  const auto found = std::find_if(std::begin(kOfOptions), std::end(kOfOptions),
+                                  [&](const SlurmVariable& each) { return each.name == name; });
+  return found == std::end(kOfOptions) ? nullptr : found;
+}
+
+bool is_asked_for(const Script& script, const SlurmVariable& variable) {
+  return script.request.find(variable.option) != nullptr ||
+         (variable.option == "--ntasks-per-node" && script.request.find("--tasks-per-node") != nullptr);
+}
+
+// Takes a count as the value of an option, and fails or reads the next word for it without one.
+bool needs_count(const Call& call) {
+  return !only_speaks(call) && !call.context.is_substituted &&
+         !is_one_of(call.program,
+                    {"make", "cmake", "ninja", "ulimit", "set", "exit", "local", "declare", "if"});
+}
+
+// Whether a program gets what the variable holds as one of its words.
+bool is_given_on(const Script& script, std::string_view name) {
+  return std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& call) {
+    bool is_there = false;
+    if (needs_count(call) && !call.context.is_condition)
+      for_variables(call, [&](const bash::Piece& piece) { is_there = is_there || piece.text == name; });
+    return is_there;
+  });
+}
+
+// Empty where a program gets it: "torchrun --nproc_per_node=$SLURM_GPUS_PER_NODE" with --gres alone.
+void find_unset_variable(const Script& script, Report& report) {
+  // With few options the others are given to sbatch.
+  const auto& directives = script.request.directives;
+  const bool asks = std::any_of(directives.begin(), directives.end(), [](const Directive& each) {
+    return is_one_of(each.option.name, {"--nodes", "--ntasks", "--mem", "--gres", "--gpus", "--cpus-per-task",
+                                        "--ntasks-per-node", "--gpus-per-node", "--mem-per-cpu"});
+  });
+  if (!asks || !script.request.late.empty() || script.mentions("hetjob")) return;
+  std::set<std::string> told;
+  const auto look = [&](const bash::Piece& piece) {
+    const SlurmVariable* variable = option_variable(piece.text);
+    if (variable == nullptr || is_asked_for(script, *variable) ||
+        first_given(script, variable->name) != std::string::npos || !told.insert(piece.text).second)
+      return;
+    report
+        .add(piece.span, report.say("${} is empty: Slurm sets it for {} alone, which is not asked for",
+                                    piece.text, variable->option))
+        .fix = format("#SBATCH {}=…", variable->option);
+  };
+  for (const Setting& setting : script.settings) {
+    const std::vector<bash::Piece>& pieces = setting.assignment->value.pieces;
+    const bool is_it = pieces.size() == 1 && pieces[0].operation.empty() && !setting.is_of_command &&
+                       !setting.context.is_condition && setting.context.function.empty();
+    if (is_it && option_variable(pieces[0].text) != nullptr && is_given_on(script, setting.name))
+      look(pieces[0]);
+  }
+  for (const Call& call : script.calls) {
+    const Call* launcher = script.launcher_of(call);
+    // In the quotes of bash -c it is the task's own shell.
+    const bool is_inner = launcher != nullptr && launcher->command != call.command;
+    if (is_inner || call.context.is_remote || call.context.is_condition || !needs_count(call)) continue;
+    for_variables(call, look);
+  }
+}
+
+bool has_lower(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::islower(c) != 0; });
+}
+
+// "sample" of "$sample_R1": the longest beginning that has a value; "" without one.
+std::string glued_name(const Script& script, std::string_view name) {
+  for (std::size_t size = name.size() - 1; size >= 2; --size) {
+    const std::string_view begin = name.substr(0, size);
+    const std::string_view rest = name.substr(size);
+    const bool is_break = rest[0] == '_' || (!has_lower(begin) && has_lower(rest.substr(0, 1)));
+    if (!is_break || rest.size() < 2) continue;
+    const bool is_set = std::any_of(script.settings.begin(), script.settings.end(),
+                                    [&](const Setting& setting) { return setting.name == begin; }) ||
+                        script.text.find(format("for {} in", begin)) != std::string::npos;
+    if (is_set) return std::string(begin);
+  }
+  return "";
+}
+
+// "$sample_R1.fastq", where sample is set and sample_R1 is not.
+void find_glued_variable(const Script& script, Report& report) {
+  if (takes_settings(script)) return;
+  std::set<std::string> told;
+  for (const Call& call : script.calls) {
+    if (call.program == "echo" || call.program == "printf" || call.context.is_remote) continue;
+    for_variables(call, [&](const bash::Piece& piece) {
+      const std::string& name = piece.text;
+      const bool is_bare = script.at(piece.span) == "$" + name;
+      if (!is_bare || name.size() < 4 || !has_lower(name) || name.starts_with("SLURM_") ||
+          first_given(script, name) != std::string::npos)
+        return;
+      const std::string begin = glued_name(script, name);
+      if (begin.empty() || !told.insert(name).second) return;
+      // "$data_dir" alone may come from elsewhere; a name goes on behind "$sample_R1".
+      const std::string_view rest = std::string_view(name).substr(begin.size());
+      const char behind = piece.span.end < script.text.size() ? script.text[piece.span.end] : ' ';
+      const bool goes_on =
+          behind == '.' || behind == '/' || behind == '-' || behind == '$' || behind == '*' || behind == '%';
+      const bool is_odd =
+          rest.find_first_of("0123456789") != std::string_view::npos || rest[0] != '_' || rest.ends_with('_');
+      if (!goes_on && !is_odd) return;
+      report.replace(piece.span,
+                     report.say("${} is set nowhere, and it is empty: its name ends behind {} only in braces",
+                                name, begin),
+                     format("${{{}}}{}", begin, rest));
+    });
+  }
+}
+
+// Set by the machine, by Slurm or by modules, before the script may do so.
+bool may_be_there(const Script& script, std::string_view name) {
+  if (is_one_of(name, {"PATH",
+                       "HOME",
+                       "USER",
+                       "PWD",
+                       "HOSTNAME",
+                       "TMPDIR",
+                       "SHELL",
+                       "LANG",
+                       "IFS",
+                       "SECONDS",
+                       "RANDOM",
+                       "LD_LIBRARY_PATH",
+                       "PYTHONPATH",
+                       "OMP_NUM_THREADS",
+                       "CUDA_VISIBLE_DEVICES",
+                       "DISPLAY",
+                       "LOGNAME",
+                       "OLDPWD",
+                       "PS1",
+                       "MANPATH",
+                       "LIBRARY_PATH",
+                       "CPATH"}) ||
+      name.starts_with("SLURM") || name.starts_with("PBS_") || name.starts_with("BASH"))
+    return true;
+  if (has_lower(name)) return false;
+  return std::any_of(script.calls.begin(), script.calls.end(), [](const Call& call) {
+    return is_one_of(call.program, {"module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack"});
+  });
+}
+
+bool is_plain_place(const Context& context) {
+  return context.loops == 0 && context.function.empty() && !context.is_condition && !context.is_remote;
+}
+
+// "OUT=$BASE/out" before "BASE=/data".
+void find_set_later(const Script& script, Report& report) {
+  if (takes_settings(script)) return;
+  std::set<std::string> told;
+  const auto look = [&](const bash::Piece& piece, std::string_view own) {
+    const std::string& name = piece.text;
+    if (name == own || !is_name(name) || may_be_there(script, name) || told.contains(name)) return;
+    const std::size_t given = first_given(script, name);
+    if (given == std::string::npos || given < piece.span.end) return;
+    const auto setting =
+        std::find_if(script.settings.begin(), script.settings.end(), [&](const Setting& each) {
+          return each.name == name && each.assignment->span.begin == given && !each.is_of_command;
+        });
+    if (setting == script.settings.end() || !is_plain_place(setting->context)) return;
+    told.insert(name);
+    report
+        .add(piece.span, report.say("${} is empty here: it gets its value in line {}", name,
+                                    script.source->mark(given).line))
+        .fix =
+        format("{}    ({})", script.at(setting->assignment->span), report.say("before this line").text());
+  };
+  for (const Setting& setting : script.settings) {
+    if (!is_plain_place(setting.context)) continue;
+    for (const bash::Piece& piece : setting.assignment->value.pieces) {
+      if (piece.kind == bash::PieceKind::variable && piece.operation.empty()) look(piece, setting.name);
+    }
+  }
+  for (const Call& call : script.calls) {
+    if (is_plain_place(call.context) && !only_speaks(call) && call.program != "trap")
+      for_variables(call, [&](const bash::Piece& piece) { look(piece, ""); });
+  }
+}
+
+// "SEED=3 python a.py --seed $SEED": the words are made before the variable is set, for the program alone.
+void find_set_for_command(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    if (call.command->assignments.empty() || call.program_word != &call.command->words[0] ||
+        only_speaks(call) || is_one_of(call.program, {"declare", "local", "readonly", "typeset", "eval"}))
+      continue;
+    for (const bash::Assignment& assignment : call.command->assignments) {
+      const bool is_known = may_be_there(script, assignment.name) ||
+                            first_given(script, assignment.name) < assignment.span.begin ||
+                            assignment.value.pieces.empty();
+      if (is_known) continue;
+      bool is_told = false;
+      for_variables(call, [&](const bash::Piece& piece) {
+        if (piece.text != assignment.name || is_told) return;
+        is_told = true;
+        report
+            .add(piece.span, report.say("${} is empty here: what stands before a command is set for that "
+                                        "command, behind its words",
+                                        piece.text))
+            .fix = format("export {}", script.at(assignment.span));
+      });
+    }
+  }
+}
+
+void find_late_value(const Script& script, Report& report) {
+  find_set_later(script, report);
+  find_set_for_command(script, report);
+}
+
+bool is_exported(const Script& script, std::string_view name) {
+  if (std::find(script.exported.begin(), script.exported.end(), name) != script.exported.end()) return true;
+  return std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& call) {
+    const bool declares = is_one_of(call.program, {"declare", "typeset", "readonly"}) && call.has("-x");
+    const bool sets_all = call.program == "set" && (call.has("-a") || call.has("allexport"));
+    return sets_all ||
+           (declares && std::any_of(call.words.begin(), call.words.end(),
+                                    [&](const std::string& word) { return word.starts_with(name); }));
+  });
+}
+
+// Set in the script's own shell, before that place, and there alone.
+bool is_of_own_shell(const Script& script, std::string_view name, bash::Span quotes) {
+  bool is_set = false;
+  for (const Setting& setting : script.settings) {
+    if (setting.name != name) continue;
+    const std::size_t at = setting.assignment->span.begin;
+    if (setting.is_of_command || (quotes.begin <= at && at < quotes.end)) return false;
+    is_set = is_set || at < quotes.begin;
+  }
+  return is_set && !is_exported(script, name);
+}
+
+// "srun bash -c './a --nodes $NODES'" where NODES is not exported.
+void find_not_exported(const Script& script, Report& report) {
+  for (const Call& shell : script.calls) {
+    if ((shell.program != "bash" && shell.program != "sh") || shell.context.is_remote) continue;
+    const auto quoted = std::find_if(shell.typed.begin(), shell.typed.end(), [&](const bash::Word* word) {
+      return script.text[word->span.begin] == '\'' && word->span.end > word->span.begin + 2;
+    });
+    if (quoted == shell.typed.end() || !shell.has("-c")) continue;
+    const bash::Span quotes = (*quoted)->span;
+    std::set<std::string> told;
+    for (const Call& call : script.calls) {
+      if (call.span.begin <= quotes.begin || call.span.end > quotes.end || only_speaks(call)) continue;
+      for_variables(call, [&](const bash::Piece& piece) {
+        const std::string_view inside = script.at(quotes);
+        const bool is_made_there = inside.find(format("for {} in", piece.text)) != std::string_view::npos ||
+                                   inside.find(format("read {}", piece.text)) != std::string_view::npos;
+        if (is_made_there || !is_of_own_shell(script, piece.text, quotes) || !told.insert(piece.text).second)
+          return;
+        report
+            .add(piece.span,
+                 report.say("${} is not exported, and empty in the shell that bash -c starts", piece.text))
+            .fix = format("export {}", piece.text);
+      });
+    }
+  }
+}
+
+// The largest number of "--array=1-8,12%4"; nothing for what cannot be read.
+std::optional<std::uint64_t> largest_index(std::string_view array) {
+  std::optional<std::uint64_t> largest;
+  for (std::string_view piece : split(array.substr(0, array.find('%')), ',')) {
+    piece = piece.substr(0, piece.find(':'));
+    std::uint64_t number = 0;
+    const std::size_t dash = piece.find('-');
+    if (!parse_number(dash == std::string_view::npos ? piece : piece.substr(dash + 1), &number))
+      return std::nullopt;
+    largest = std::max(largest.value_or(0), number);
+  }
+  return largest;
+}
+
+// How many words a list has that stands there as it is; nothing where it is made.
+std::optional<std::uint64_t> list_size(const Script& script, std::string_view name) {
+  std::optional<std::uint64_t> size;
+  for (const Setting& setting : script.settings) {
+    if (setting.name != name) continue;
+    const bash::Assignment& list = *setting.assignment;
+    if (size || !list.is_array || list.appends || list.elements.empty()) return std::nullopt;
+    for (const bash::Word& word : list.elements) {
+      const std::string_view text = script.at(word.span);
+      const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
+      if (text.find_first_of("$`") != std::string_view::npos ||
+          (!is_quoted && text.find_first_of("*?{[") != std::string_view::npos))
+        return std::nullopt;
+    }
+    size = list.elements.size();
+  }
+  return size;
+}
+
+// "${names[$SLURM_ARRAY_TASK_ID]}" with --array=1-4 and four names: lists are counted from 0.
+void find_array_index(const Script& script, Report& report) {
+  const Directive* array = script.request.find("--array");
+  if (array == nullptr || script.interpreter == "zsh") return;
+  const auto largest = largest_index(array->option.value);
+  if (!largest) return;
+  for (const char* index : {"[$SLURM_ARRAY_TASK_ID]", "[SLURM_ARRAY_TASK_ID]", "[${SLURM_ARRAY_TASK_ID}]"}) {
+    for (std::size_t at = script.text.find(index); at != std::string::npos;
+         at = script.text.find(index, at + 1)) {
+      const std::size_t open = script.text.rfind("${", at);
+      if (open == std::string::npos) continue;
+      const std::string_view name = script.at({open + 2, at});
+      const auto size = is_name(name) ? list_size(script, name) : std::nullopt;
+      if (!size || *largest < *size) continue;
+      report
+          .add({open, at}, report.say("{} has {} words, counted from 0: task {} of the array gets none", name,
+                                      *size, *largest))
+          .fix = format("#SBATCH --array=0-{}", *size - 1);
+      return;
+    }
+  }
+}
+
+constexpr Rule kVariableRules[] = {
+    {"unset-variable", Level::job,
+     "many variables of Slurm are set only where the job asks by that very option",
+     "#!/bin/bash\n#SBATCH --nodes=1 --gres=gpu:2\ntorchrun --nproc_per_node=$SLURM_GPUS_PER_NODE train.py\n",
+     "#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=2\ntorchrun --nproc_per_node=$SLURM_GPUS_PER_NODE "
+     "train.py\n",
+     "sbatch(1), output environment variables: \"Only set if ... is specified\"", find_unset_variable},
+    {"glued-variable", Level::job, "a variable's name goes on as long as letters, digits and _ follow",
+     "#!/bin/bash\n#SBATCH -n 1\nfor sample in a b; do\n  ./run $sample_1.fastq\ndone\n",
+     "#!/bin/bash\n#SBATCH -n 1\nfor sample in a b; do\n  ./run ${sample}_1.fastq\ndone\n",
+     "students' scripts", find_glued_variable},
+    {"late-value", Level::job, "a variable is empty before the line that sets it",
+     "#!/bin/bash\n#SBATCH -n 1\nout=$base/out\nbase=/data\n./run $out\n",
+     "#!/bin/bash\n#SBATCH -n 1\nbase=/data\nout=$base/out\n./run $out\n", "shellcheck SC2154, SC2097",
+     find_late_value},
+    {"not-exported", Level::job, "a shell that is started sees only variables that are exported",
+     "#!/bin/bash\n#SBATCH -n 1\nfile=/data/a\nsrun bash -c './run $file'\n",
+     "#!/bin/bash\n#SBATCH -n 1\nexport file=/data/a\nsrun bash -c './run $file'\n", "bash(1), environment",
+     find_not_exported},
+    {"array-index", Level::job, "bash counts the words of a list from 0",
+     "#!/bin/bash\n#SBATCH --array=1-2\nsets=(a b)\n./run ${sets[$SLURM_ARRAY_TASK_ID]}\n",
+     "#!/bin/bash\n#SBATCH --array=0-1\nsets=(a b)\n./run ${sets[$SLURM_ARRAY_TASK_ID]}\n", "bash(1), arrays",
+     find_array_index},
+};
+
+}  // namespace
+
+std::span<const Rule> variable_rules() { return kVariableRules; }
+
+}  // namespace stoker::explain

@@ -1,0 +1,240 @@
+// Rules over words that the shell takes for others than were meant: a command's name for its output, blanks
+// in a path, lists of other languages, assignments of another shell.
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "explain/bash/parser.h"
+#include "explain/script/rule.h"
+#include "explain/script/rules/commands/uses.h"
+
+namespace stoker::explain {
+namespace {
+
+constexpr std::string_view kTellers[] = {"pwd", "hostname", "whoami", "nproc", "date"};
+constexpr std::string_view kReaders[] = {"cat", "ls",   "wc",      "sed",      "awk", "head", "tail",
+                                         "cut", "grep", "dirname", "basename", "seq", "find", "date",
+                                         "tr",  "expr", "mktemp",  "realpath", "jq"};
+
+// "dir=pwd": the three letters.
+void find_told_name(const Setting& setting, const Script& script, Report& report) {
+  const std::string_view typed = script.at(setting.assignment->value.span);
+  if (!is_one_of(typed, kTellers) || setting.is_of_command || !is_read(script, setting.name)) return;
+  ScriptFinding& finding =
+      report.replace(setting.assignment->value.span,
+                     report.say("${} becomes the word {}, not what that command says", setting.name, typed),
+                     format("$({})", typed));
+  if (typed == "date" || typed == "hostname") finding.level = Level::time;  // mostly a part of a name
+}
+
+// "N=wc -l list": for the shell a program -l.
+void find_read_name(const Setting& setting, const Script& script, Report& report) {
+  const std::string_view typed = script.at(setting.assignment->value.span);
+  if (!is_one_of(typed, kReaders) || !setting.is_of_command || !is_read(script, setting.name)) return;
+  for (const Call& call : script.calls) {
+    const bool is_its = !call.command->assignments.empty() && !call.command->words.empty() &&
+                        &call.command->assignments.back() == setting.assignment &&
+                        call.program_word == &call.command->words[0];
+    if (!is_its) continue;
+    report.replace(
+        {setting.assignment->value.span.begin, call.span.end},
+        report.say("${} becomes the word {} for one command alone: the shell looks for a program {}",
+                   setting.name, typed, printable(script.at(call.program_word->span))),
+        format("$({})", script.at({setting.assignment->value.span.begin, call.span.end})));
+    return;
+  }
+}
+
+void find_assigned_command(const Script& script, Report& report) {
+  for (const Setting& setting : script.settings) {
+    if (setting.assignment->is_array) continue;
+    find_told_name(setting, script, report);
+    find_read_name(setting, script, report);
+  }
+}
+
+bool is_plain(std::string_view word) {
+  return !word.empty() && word.find_first_of("$`\"'\\*?{}") == std::string_view::npos;
+}
+
+// "cd /data/My Set": cd takes one folder.
+void find_split_folder(const Call& call, const Script& script, Report& report) {
+  if (call.program != "cd" || script.interpreter == "zsh" || call.typed.size() < 2) return;
+  const bool is_ours = std::all_of(call.typed.begin(), call.typed.end(), [&](const bash::Word* word) {
+    return is_plain(script.at(word->span)) && !script.at(word->span).starts_with('-');
+  });
+  // Marks of what is to be filled in are told elsewhere.
+  const std::string_view all = script.at({call.typed[0]->span.begin, call.typed.back()->span.end});
+  if (!is_ours || all.find_first_of("[]<>()#") != std::string_view::npos) return;
+  report.replace({call.typed[0]->span.begin, call.typed.back()->span.end},
+                 report.say("a blank without quotes: cd takes one folder, is given {}, and stays where it is",
+                            call.typed.size()),
+                 format("\"{}\"", all));
+}
+
+// The first letter of the last part is a capital, as in "/home/me/Deep", and no file's ending is behind it.
+bool may_be_cut(std::string_view word) {
+  if (!word.starts_with('/') && !word.starts_with("~/")) return false;
+  const std::string_view last = word.substr(word.rfind('/') + 1);
+  return !last.empty() && std::isupper(static_cast<unsigned char>(last[0])) != 0 &&
+         last.find('.') == std::string_view::npos;
+}
+
+// "Learning/set/a.yaml": the rest of a path.
+bool may_be_rest(std::string_view word) {
+  const std::size_t slash = word.find('/');
+  return slash != std::string_view::npos && slash > 0 &&
+         std::isupper(static_cast<unsigned char>(word[0])) != 0;
+}
+
+// "python a.py /home/me/Deep Learning/set": two words.
+void find_split_path(const Call& call, const Script& script, Report& report) {
+  for (std::size_t i = 0; i + 1 < call.typed.size(); ++i) {
+    const std::string_view word = script.at(call.typed[i]->span);
+    const std::string_view next = script.at(call.typed[i + 1]->span);
+    if (!is_plain(word) || !is_plain(next) || !may_be_cut(word) || !may_be_rest(next)) continue;
+    report.replace({call.typed[i]->span.begin, call.typed[i + 1]->span.end},
+                   report.say("a blank without quotes: the shell makes two words of {} {}", printable(word),
+                              printable(next)),
+                   format("\"{} {}\"", word, next));
+    return;
+  }
+}
+
+// "DIR=/home/me/My Set/a": a program Set/a, and DIR for it alone.
+void find_split_value(const Setting& setting, const Script& script, Report& report) {
+  const std::string_view value = script.at(setting.assignment->value.span);
+  if (!setting.is_of_command || !is_plain(value) || !may_be_cut(value) || !is_read(script, setting.name))
+    return;
+  for (const Call& call : script.calls) {
+    const bool is_its = !call.command->assignments.empty() && !call.command->words.empty() &&
+                        &call.command->assignments.back() == setting.assignment &&
+                        call.program_word == &call.command->words[0];
+    if (!is_its || !may_be_rest(script.at(call.program_word->span))) continue;
+    report.replace(
+        {setting.assignment->value.span.begin, call.program_word->span.end},
+        report.say("a blank without quotes: the shell looks for a program {}, and ${} stays empty",
+                   printable(script.at(call.program_word->span)), setting.name),
+        format("\"{}\"", script.at({setting.assignment->value.span.begin, call.program_word->span.end})));
+    return;
+  }
+}
+
+void find_split_word(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    if (call.context.is_remote || call.program == "echo") continue;
+    find_split_folder(call, script, report);
+    find_split_path(call, script, report);
+  }
+  for (const Setting& setting : script.settings) find_split_value(setting, script, report);
+}
+
+// "0.1, 0.01, 0.001": the commas belong to the words.
+bool has_commas(const std::vector<bash::Word>& words, const Script& script) {
+  if (words.size() < 2) return false;
+  return std::all_of(words.begin(), words.end() - 1, [&](const bash::Word& word) {
+    const std::string_view text = script.at(word.span);
+    return text.size() > 1 && text.ends_with(',') && text.find('{') == std::string_view::npos;
+  });
+}
+
+void tell_commas(const std::vector<bash::Word>& words, const Script& script, Report& report) {
+  const bash::Span whole{words.front().span.begin, words.back().span.end};
+  std::string without;
+  for (const bash::Word& word : words) {
+    std::string_view text = script.at(word.span);
+    if (text.ends_with(',')) text.remove_suffix(1);
+    without += (without.empty() ? "" : " ") + std::string(text);
+  }
+  report.replace(whole,
+                 report.say("the shell parts a list by blanks alone: {} has a comma in it",
+                            printable(script.at(words.front().span))),
+                 without);
+}
+
+// "1..10", "{1...10}", "{1-10}", "range(10)": one word.
+bool is_range_elsewhere(std::string_view text) {
+  const bool is_braced = text.size() > 4 && text.front() == '{' && text.back() == '}';
+  const std::string_view inside = is_braced ? text.substr(1, text.size() - 2) : text;
+  const std::size_t end = inside.find_first_not_of("0123456789");
+  if (end == 0 || end == std::string_view::npos) return false;
+  const std::size_t next = inside.find_first_of("0123456789", end);
+  if (next == std::string_view::npos ||
+      inside.find_first_not_of("0123456789", next) != std::string_view::npos)
+    return false;
+  const std::string_view between = inside.substr(end, next - end);
+  return is_braced ? is_one_of(between, {"...", "-", ":"}) : is_one_of(between, {"..", "..."});
+}
+
+void find_lists(const bash::List& list, const Script& script, Report& report) {
+  for (const bash::Item& item : list.items) {
+    for (const bash::Command& command : item.pipeline.commands) {
+      if (command.kind == bash::CommandKind::for_ && has_commas(command.words, script))
+        tell_commas(command.words, script, report);
+      if (command.kind == bash::CommandKind::for_ && command.words.size() == 1 &&
+          is_range_elsewhere(script.at(command.words[0].span)))
+        report
+            .add(command.words[0].span,
+                 report.say("{}: no range for the shell, and the loop runs once with it",
+                            printable(script.at(command.words[0].span))))
+            .fix = "{1..10}";
+      for (const bash::List& part : command.parts) find_lists(part, script, report);
+    }
+  }
+}
+
+void find_loop_list(const Script& script, Report& report) {
+  find_lists(script.tree.list, script, report);
+  for (const Setting& setting : script.settings) {
+    if (setting.assignment->is_array && has_commas(setting.assignment->elements, script))
+      tell_commas(setting.assignment->elements, script, report);
+  }
+}
+
+bool is_assigned(const Script& script, std::string_view name) {
+  return std::any_of(script.settings.begin(), script.settings.end(),
+                     [&](const Setting& setting) { return setting.name == name; });
+}
+
+// "set DATA = /data", "setenv DATA /data" of csh: bash sets $1, or finds no such program.
+void find_other_shell(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    if (call.typed.empty() || (call.program != "set" && call.program != "setenv")) continue;
+    const std::string_view word = script.at(call.typed[0]->span);
+    const std::size_t equals = word.find('=');
+    const bool is_apart = call.typed.size() > 1 && script.at(call.typed[1]->span).starts_with('=');
+    if (call.program == "set" && equals == std::string_view::npos && !is_apart) continue;
+    const std::string_view name = word.substr(0, equals);
+    if (!is_name(name) || is_assigned(script, name) || !is_read(script, name)) continue;
+    const std::size_t last = call.typed.size() - 1;
+    const std::string_view value =
+        equals != std::string_view::npos ? word.substr(equals + 1) : script.at(call.typed[last]->span);
+    report.replace(call.span, report.say("{} gives ${} no value in bash: it is empty", call.program, name),
+                   format("export {}={}", name, value));
+  }
+}
+
+constexpr Rule kWordRules[] = {
+    {"assigned-command", Level::job, "without $( ) a variable holds a command's name, not what it says",
+     "#!/bin/bash\n#SBATCH -n 1\nhere=pwd\n./run $here/a.yaml\n",
+     "#!/bin/bash\n#SBATCH -n 1\nhere=$(pwd)\n./run $here/a.yaml\n", "students' scripts; shellcheck SC2209",
+     find_assigned_command},
+    {"split-word", Level::job, "a blank without quotes begins a new word, in the middle of a path, too",
+     "#!/bin/bash\n#SBATCH -n 1\ncd /data/Deep Learning\n./run\n",
+     "#!/bin/bash\n#SBATCH -n 1\ncd \"/data/Deep Learning\"\n./run\n", "students' scripts; shellcheck SC2164",
+     find_split_word},
+    {"loop-list", Level::job, "lists of the shell have blanks between their words, and no commas",
+     "#!/bin/bash\n#SBATCH -n 1\nfor lr in 0.1, 0.01; do\n  ./run $lr\ndone\n",
+     "#!/bin/bash\n#SBATCH -n 1\nfor lr in 0.1 0.01; do\n  ./run $lr\ndone\n", "shellcheck SC2258",
+     find_loop_list},
+    {"other-shell", Level::job, "set and setenv of csh give a variable no value in bash",
+     "#!/bin/bash\n#SBATCH -n 1\nset DATA=/data/set\n./run $DATA\n",
+     "#!/bin/bash\n#SBATCH -n 1\nexport DATA=/data/set\n./run $DATA\n", "shellcheck SC2121",
+     find_other_shell},
+};
+
+}  // namespace
+
+std::span<const Rule> word_rules() { return kWordRules; }
+
+}  // namespace stoker::explain
