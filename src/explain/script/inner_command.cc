@@ -35,6 +35,7 @@ constexpr std::string_view kContainer[] = {
     "-B",        "--bind",    "--env",           "--pwd", "-W",         "--workdir",       "-H",
     "--home",    "--overlay", "--cwd",           "-o",    "--env-file", "--cleanenv-file", "-S",
     "--scratch", "--mount",   "--fakeroot-user", "-b",    "--app"};
+constexpr std::string_view kEnroot[] = {"-m", "--mount", "-e", "--env", "-c", "--rc"};
 constexpr std::string_view kSsh[] = {"-i", "-l", "-p", "-o", "-F", "-J", "-L",
                                      "-R", "-D", "-W", "-b", "-c", "-e", "-m"};
 constexpr std::string_view kMpi[] = {"-n",
@@ -196,6 +197,8 @@ std::optional<std::size_t> inner_command(const std::string& program, const std::
               program == "uv" || program == "pipenv") &&
              words.size() > 2 && words[1] == "run") {
     at = behind_options(words, 2, kConda);
+  } else if (program == "enroot" && words.size() > 2 && words[1] == "start") {
+    at = behind_options(words, 2, kEnroot) + 1;
   } else if (program == "ssh") {
     at = behind_options(words, 1, kSsh) + 1;
   } else {

@@ -101,5 +101,6 @@ std::span<const Rule> word_rules();
 std::span<const Rule> program_rules();
 std::span<const Rule> variable_rules();
 std::span<const Rule> end_rules();
+std::span<const Rule> nothing_rules();
 
 }  // namespace stoker::explain

@@ -53,13 +53,28 @@ void find_folder_of_each_job(const Script& script, Report& report) {
   }
 }
 
+// "logs/cifar" of "logs/%x/%j.out" for a job of that name: no more there than one without %x.
+std::string folder_of_log(const Script& script, const std::string& pattern) {
+  const std::size_t slash = pattern.rfind('/');
+  std::string folder = pattern.substr(0, slash == std::string::npos ? 0 : slash);
+  if (folder.find("%x") == std::string::npos) return slurm::folder_of_pattern(pattern);
+  const Directive* name = script.request.find("--job-name");
+  const std::string job = name == nullptr ? "%x" : name->option.value;
+  std::string rest = folder;
+  for (std::size_t at = rest.find("%x"); at != std::string::npos; at = rest.find("%x")) rest.erase(at, 2);
+  if (rest.find_first_of("%\\") != std::string::npos || job.empty()) return "";
+  for (std::size_t at = folder.find("%x"); at != std::string::npos; at = folder.find("%x", at + job.size()))
+    folder.replace(at, 2, job);
+  return folder;
+}
+
 void find_log_folder(const Script& script, Report& report) {
   if (makes_folders(report)) return;
   find_folder_of_each_job(script, report);
   std::set<std::string> told;
   for (const Directive& directive : script.request.directives) {
     if (!is_log(directive) || script.request.find(directive.option.name) != &directive) continue;
-    const std::string folder = slurm::folder_of_pattern(directive.option.value);
+    const std::string folder = folder_of_log(script, directive.option.value);
     if (folder.empty() || folder.find_first_of("<>$~{}[]") != std::string::npos || told.contains(folder))
       continue;
     const Path path = base_folder(script, report) / folder;

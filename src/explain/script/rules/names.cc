@@ -116,7 +116,9 @@ void find_misspelt_command(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
     const std::string_view typed = script.at(call.program_word->span);
     // "$ python a.py" and "!python a.py", as pages show what is typed there.
-    const bool is_prompt = typed == "$" && !call.typed.empty();
+    const bool is_prompt =
+        typed == "$" && !call.typed.empty() &&
+        is_one_of(script.at(call.typed[0]->span), {"python", "python3", "srun", "mpirun", "Rscript", "bash"});
     if (is_prompt ||
         (typed.size() > 2 && typed[0] == '!' && std::islower(static_cast<unsigned char>(typed[1])) != 0)) {
       const std::size_t end = is_prompt ? call.typed[0]->span.begin : call.program_word->span.begin + 1;

@@ -341,6 +341,9 @@ void find_in_settings(const Script& script, Report& report) {
     const bool is_wide = std::any_of(script.calls.begin(), script.calls.end(),
                                      [&](const Call& call) { return is_wide_value(setting, call, script); });
     if (is_wide) found = script.at(script.line_of(assignment.span.begin));
+    // "export API_KEY=API_KEY"
+    const bool is_its_name = setting.value == setting.name && setting.name.find('_') != std::string::npos;
+    if (!found && is_its_name) found = setting.value;
     if (!found && is_instruction(setting.value) && is_used_bare(script, setting.name)) found = setting.value;
     if (!found) continue;
     const bash::Span at = assignment.is_array ? assignment.span : assignment.value.span;

@@ -171,6 +171,8 @@ void find_step_too_large(const Script& script, Report& report) {
 
 // Makes the folder, or may bring it along.
 bool may_make(const Call& call, std::string_view folder) {
+  const bool sources = call.program == "source" || call.program == ".";
+  if (sources && !call.words.empty() && call.words[0].ends_with("activate")) return false;
   if (is_one_of(call.program,
                 {"git", "tar", "unzip", "rsync", "cp", "ln", "mv", "curl", "wget", "source", "."}))
     return true;

@@ -103,6 +103,11 @@ void find_not_sourced(const Script& script, Report& report) {
                             call.words[0].ends_with("/bin/activate");
     // Behind "conda run" and the like it is a word of theirs.
     if ((!is_itself && !is_started) || call.program_word != &call.command->words[0]) continue;
+    const bool is_needed = std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& other) {
+      return other.span.begin > call.span.end && !other.context.is_substituted &&
+             is_python(script.at(other.program_word->span));
+    });
+    if (!is_needed) continue;
     const bash::Span at{call.program_word->span.begin,
                         is_itself ? call.program_word->span.begin : call.typed[0]->span.begin};
     report.replace(at,

@@ -81,13 +81,20 @@ void find_unset_variable(const Script& script, Report& report) {
     const Call* launcher = script.launcher_of(call);
     // In the quotes of bash -c it is the task's own shell.
     const bool is_inner = launcher != nullptr && launcher->command != call.command;
-    if (is_inner || call.context.is_remote || call.context.is_condition || !needs_count(call)) continue;
+    const bool is_of_node = (launcher != nullptr || is_launcher(call.program)) &&
+                            call.context.loops > 0;  // one that may not be there
+    if (is_inner || is_of_node || call.context.is_remote || call.context.is_condition || !needs_count(call))
+      continue;
     for_variables(call, look);
   }
 }
 
 bool has_lower(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::islower(c) != 0; });
+}
+
+bool is_loop_variable(const Script& script, std::string_view name) {
+  return script.text.find(format("for {} in", name)) != std::string::npos;
 }
 
 // "sample" of "$sample_R1": the longest beginning that has a value; "" without one.
@@ -99,8 +106,18 @@ std::string glued_name(const Script& script, std::string_view name) {
     if (!is_break || rest.size() < 2) continue;
     const bool is_set = std::any_of(script.settings.begin(), script.settings.end(),
                                     [&](const Setting& setting) { return setting.name == begin; }) ||
-                        script.text.find(format("for {} in", begin)) != std::string::npos;
+                        is_loop_variable(script, begin);
     if (is_set) return std::string(begin);
+  }
+  return "";
+}
+
+// "$lang2" in a loop over lang1: the last digit is another one.
+std::string sibling(const Script& script, std::string_view name) {
+  if (std::isdigit(static_cast<unsigned char>(name.back())) == 0 || name.size() < 4) return "";
+  for (char digit = '0'; digit <= '9'; ++digit) {
+    const std::string other = std::string(name.substr(0, name.size() - 1)) + digit;
+    if (other != name && is_loop_variable(script, other)) return other;
   }
   return "";
 }
@@ -117,6 +134,13 @@ void find_glued_variable(const Script& script, Report& report) {
       if (!is_bare || name.size() < 4 || !has_lower(name) || name.starts_with("SLURM_") ||
           first_given(script, name) != std::string::npos)
         return;
+      const std::string other = sibling(script, name);
+      if (!other.empty() && told.insert(name).second) {
+        report.replace(piece.span,
+                       report.say("${} is set nowhere, and it is empty; did you mean ${}?", name, other),
+                       "$" + other);
+        return;
+      }
       const std::string begin = glued_name(script, name);
       if (begin.empty() || !told.insert(name).second) return;
       // "$data_dir" alone may come from elsewhere; a name goes on behind "$sample_R1".
@@ -330,7 +354,7 @@ void find_array_index(const Script& script, Report& report) {
       if (open == std::string::npos) continue;
       const std::string_view name = script.at({open + 2, at});
       const auto size = is_name(name) ? list_size(script, name) : std::nullopt;
-      if (!size || *largest < *size) continue;
+      if (!size || *size < 2 || *largest < *size) continue;  // of one word: on and off
       report
           .add({open, at}, report.say("{} has {} words, counted from 0: task {} of the array gets none", name,
                                       *size, *largest))

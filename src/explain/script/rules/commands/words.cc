@@ -59,7 +59,9 @@ bool is_plain(std::string_view word) {
 
 // "cd /data/My Set": cd takes one folder.
 void find_split_folder(const Call& call, const Script& script, Report& report) {
-  if (call.program != "cd" || script.interpreter == "zsh" || call.typed.size() < 2) return;
+  if (call.program != "cd" || script.interpreter == "zsh" || call.typed.size() < 2 ||
+      !call.command->redirections.empty())
+    return;
   const bool is_ours = std::all_of(call.typed.begin(), call.typed.end(), [&](const bash::Word* word) {
     return is_plain(script.at(word->span)) && !script.at(word->span).starts_with('-');
   });
@@ -199,6 +201,15 @@ bool is_assigned(const Script& script, std::string_view name) {
 // "set DATA = /data", "setenv DATA /data" of csh: bash sets $1, or finds no such program.
 void find_other_shell(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
+    const bool sources = (call.program == "source" || call.program == ".") && !call.words.empty();
+    if (sources && (call.words[0].ends_with("/activate.csh") || call.words[0].ends_with("/activate.fish"))) {
+      const bash::Span file = call.typed[0]->span;
+      const std::string_view typed = script.at(file);
+      report.replace(file,
+                     report.say("{} is for another shell: bash stops in it, and nothing is activated", typed),
+                     std::string(typed.substr(0, typed.rfind('.'))));
+      continue;
+    }
     if (call.typed.empty() || (call.program != "set" && call.program != "setenv")) continue;
     const std::string_view word = script.at(call.typed[0]->span);
     const std::size_t equals = word.find('=');
