@@ -30,8 +30,8 @@ const re2::RE2& form_marks() {
 // A part begins a text or stands behind one of these marks; blanks do not part, since texts to people have
 // them.
 #define STOKER_PART "(?:^|[/=:,])"
-const std::array<re2::RE2, 9>& blank_parts() {
-  static const std::array<re2::RE2, 9> kParts = {
+const std::array<re2::RE2, 10>& blank_parts() {
+  static const std::array<re2::RE2, 10> kParts = {
       // To the reader: "your_env", "yourname/data", "name_of_your_env".
       re2::RE2(STOKER_PART R"((?i)(your[\w-][\w.-]*))"),
       re2::RE2(STOKER_PART R"((?i)(\w*(?:_|\b)(?:of|to|insert|enter|put|with|replace|add|change)_your_\w*))"),
@@ -45,6 +45,8 @@ const std::array<re2::RE2, 9>& blank_parts() {
                R"((?:OF|TO|DE|DEL|DU|DA|DO|AL|AU|A|ZU|ZUM|ZUR)_[A-Z][\w.-]*))"),
       // A root that no machine has.
       re2::RE2(R"(^(/(?i:path|full_path|path_here|some/path|some_path|full/path|absolute/path)/))"),
+      // "[path-to-data]/a", "[training-dir]": words, where a pattern has letters.
+      re2::RE2(STOKER_PART R"((\[[A-Za-z]{2,}(?:[-_ ][A-Za-z]{2,})+\])(?:/|$))"),
       // What was taken out of a path.
       re2::RE2(STOKER_PART R"((\.\.\.|…)(?:/|$))"),
       re2::RE2(R"(/(username|user_name|userName|USERNAME|USER_NAME|UserName|NETID|DIRECTORY|PROJECT_NAME|)"
@@ -67,7 +69,7 @@ const re2::RE2& blank_phrases() {
 
 const re2::RE2& to_dos() {
   static const re2::RE2 kToDos(
-      R"((?:^|[^A-Za-z])((?:[A-Z0-9]+_)*PLACEHOLDER|(?:REPLACE|INSERT|ENTER|CHANGE)_(?:WITH|THIS|YOUR|BY|THE)_[A-Z_]+|CHANGE_?ME|REPLACE_?ME|FILL_?ME|FILL_?IN|FIX_?ME)(?:$|[^A-Za-z]))");
+      R"((?:^|[^A-Za-z])((?:[A-Z0-9]+_)*PLACEHOLDER|(?:REPLACE|INSERT|ENTER|CHANGE)_(?:WITH|THIS|YOUR|BY|THE)_[A-Z_]+|CHANGE_?ME|REPLACE_?ME|FILL_?ME|FILL_?IN|FIX_?ME|\*{3}REMOVED\*{3}|(?:[A-Z][A-Z0-9]*_)+ARG)(?:$|[^A-Za-z]))");
   return kToDos;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/commands/modules.h"
 
 namespace stoker::explain {
 namespace {
@@ -43,51 +44,6 @@ bool is_glued(std::string_view typed) {
   return dash != std::string_view::npos && dash + 2 == typed.size() &&
          is_one_of(typed.substr(0, dash), {"cut", "sort", "grep", "awk", "head", "tail", "sed", "wc", "tr",
                                            "ls", "rm", "cp", "mkdir", "srun", "python", "mpirun", "tar"});
-}
-
-// What module takes for its first word, in Lmod and in Environment Modules; what else begins with - is
-// theirs.
-constexpr std::string_view kModuleVerbs[] = {"load",        "add",         "try-load",    "try-add",
-                                             "load-any",    "unload",      "rm",          "del",
-                                             "delete",      "purge",       "list",        "li",
-                                             "ls",          "avail",       "av",          "spider",
-                                             "overview",    "ov",          "use",         "unuse",
-                                             "swap",        "switch",      "sw",          "show",
-                                             "display",     "help",        "whatis",      "keyword",
-                                             "key",         "k",           "save",        "s",
-                                             "restore",     "r",           "reset",       "refresh",
-                                             "reload",      "update",      "init",        "is-loaded",
-                                             "is-avail",    "is-used",     "is-saved",    "clear",
-                                             "apropos",     "search",      "test",        "savelist",
-                                             "sl",          "saveshow",    "saverm",      "describe",
-                                             "mcc",         "disable",     "tablelist",   "path",
-                                             "paths",       "setenv",      "getenv",      "unsetenv",
-                                             "pushenv",     "source",      "config",      "edit",
-                                             "state",       "sh-to-mod",   "category",    "load_any",
-                                             "initadd",     "initlist",    "initclear",   "initrm",
-                                             "initswitch",  "initprepend", "append-path", "prepend-path",
-                                             "remove-path", "stash",       "stashpop",    "stashlist",
-                                             "stashrm",     "stashshow",   "stashclear",  "switchto",
-                                             "aliases",     "mod-to-sh",   "info-loaded", "isavail",
-                                             "isloaded",    "initload",    "l",           "unl",
-                                             "get",         "find",        "initpurge",   "lint",
-                                             "cachebuild",  "cacheclear"};
-
-// "module cuda/12.1", "module load module load cuda".
-void find_module_words(const Call& call, std::string_view first, const Script& script, Report& report) {
-  if (call.program != "module" || call.context.is_substituted) return;
-  const bool is_name = first.find('/') != std::string_view::npos && first.find_first_of("$./`\"'") > 0 &&
-                       !is_one_of(first, kModuleVerbs) && !first.starts_with('-');
-  if (is_name) {
-    report.replace({call.typed[0]->span.begin, call.typed[0]->span.begin},
-                   report.say("module has no command {}; did you mean module load?", printable(first)),
-                   "load ");
-  } else if (first == "load" && call.typed.size() > 2 && script.at(call.typed[1]->span) == "module") {
-    const bool is_whole = script.at(call.typed[2]->span) == "load";
-    report.replace(
-        {call.typed[1]->span.begin, call.typed[is_whole && call.typed.size() > 3 ? 3 : 2]->span.begin},
-        report.say("{}: no such program; did you mean {}?", "module load module", "module load"), "");
-  }
 }
 
 // "load" and "activate" with a slip, "load module gcc": nothing is loaded.
@@ -300,6 +256,17 @@ bool is_for_several(const Script& script) {
   });
 }
 
+// Behind that place a command has a file without a root, which is looked for in the current folder.
+bool reads_here(const Script& script, std::size_t at) {
+  return std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& call) {
+    if (call.span.begin < at || call.program == "echo") return false;
+    if (script.at(call.program_word->span).starts_with('.')) return true;
+    return std::any_of(call.words.begin(), call.words.end(), [](const std::string& word) {
+      return word.find_first_of("./") != std::string::npos && word.find_first_of("/~$-<") != 0;
+    });
+  });
+}
+
 void find_other_scheduler(const Script& script, Report& report) {
   if (script.request.directives.empty() || is_for_several(script)) return;
   visit_variables(script, report, [](const Script& all, const bash::Piece& piece, Report& to) {
@@ -324,8 +291,9 @@ void find_other_scheduler(const Script& script, Report& report) {
           piece.span, to.say("${} is a variable of another scheduler, and empty under Slurm", name.theirs),
           format("${{{}}}", name.ours));
       // "cd ''" stays where it is, and "cd" without a word goes home.
-      if (name.ours == "SLURM_JOB_ID" || (name.ours == "SLURM_SUBMIT_DIR" && piece.is_quoted))
-        finding.level = Level::time;
+      const bool is_harmless =
+          name.ours == "SLURM_SUBMIT_DIR" && (piece.is_quoted || !reads_here(all, piece.span.end));
+      if (name.ours == "SLURM_JOB_ID" || is_harmless) finding.level = Level::time;
     }
   });
 }

@@ -65,10 +65,12 @@ void find_memory_unit(const Script& script, Report& report) {
           option.stray);
     } else if (is_bare && number > 0 && number <= 512 && unit.empty() && option.name == "--mem" &&
                !script.request.gpus().empty()) {
-      report.replace({directive.value.end, directive.value.end},
-                     report.say("{}={} is {} MB: a number without a unit counts megabytes", option.typed,
-                                number, number),
-                     "G");
+      ScriptFinding& finding =
+          report.replace({directive.value.end, directive.value.end},
+                         report.say("{}={} is {} MB: a number without a unit counts megabytes", option.typed,
+                                    number, number),
+                         "G");
+      if (number == 1) finding.level = Level::time;  // as little as can be, where nobody counts
     } else if (!is_bare && !slurm::parse_slurm_memory(option.value) && !option.value.empty() &&
                !is_memory_form(option.value) && option.value.size() > 1) {
       ScriptFinding& finding = report.add(

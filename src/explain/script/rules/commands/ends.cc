@@ -94,10 +94,11 @@ void find_joined_command(const Script& script, Report& report) {
       const std::size_t before = call.typed[i - 1]->span.end;
       if (!is_command || !is_on_next_line(script, before, call.typed[i]->span.begin)) continue;
       const std::size_t sign = script.text.find('\\', before);
-      report.replace({before, sign + 1},
-                     report.say("the line above ends with a backslash, so that {} is an argument of {}", word,
-                                call.program),
-                     "");
+      report
+          .add(call.typed[i]->span,
+               report.say("the line above ends with a backslash, so that {} is an argument of {}", word,
+                          call.program))
+          .edits = {{before, sign + 1, ""}};
       break;
     }
   }

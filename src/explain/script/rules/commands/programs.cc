@@ -77,9 +77,13 @@ constexpr std::string_view kFirstWords[] = {
 // srun "python train.py", and "$COMMAND" behind COMMAND="python train.py".
 void find_quoted_command(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
-    if (call.context.is_remote || call.program_word->pieces.size() != 1) continue;
-    const bash::Piece& piece = call.program_word->pieces[0];
-    if (!piece.is_quoted || !piece.operation.empty()) continue;
+    const std::vector<bash::Piece>& pieces = call.program_word->pieces;
+    const bool is_quoted =
+        !pieces.empty() && std::all_of(pieces.begin(), pieces.end(), [](const bash::Piece& piece) {
+          return piece.operation.empty() &&
+                 (piece.is_quoted || (piece.kind == bash::PieceKind::literal && piece.text.empty()));
+        });
+    if (call.context.is_remote || !is_quoted) continue;
     const std::string text = resolved_text(*call.program_word, script);
     const std::size_t blank = text.find(' ');
     if (blank == std::string::npos || !is_one_of(std::string_view(text).substr(0, blank), kFirstWords))

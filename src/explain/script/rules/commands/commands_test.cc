@@ -1,0 +1,143 @@
+// Where rules over commands and their variables find something, and where they do not.
+#include <gmock/gmock.h>
+
+#include "explain/script/test_lint.h"
+
+namespace stoker::explain {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const std::string kHead = "#!/bin/bash\n#SBATCH -n 2 --time=10\n";
+
+TEST(Words, a_command_s_name_is_told_where_its_output_was_meant) {
+  EXPECT_THAT(found("assigned-command", kHead + "here=pwd\n./run $here/a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("assigned-command", kHead + "N=wc -l list\n./run $N\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("assigned-command", kHead + "now=date\n./run log.$now\n"), ElementsAre("3:time"));
+  EXPECT_THAT(found("assigned-command", kHead + "PAGER=cat git log\n"), IsEmpty());
+}
+
+TEST(Words, a_blank_splits_a_path_and_no_two_paths) {
+  EXPECT_THAT(found("split-word", kHead + "cd /data/my set\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("split-word", kHead + "python a.py /home/me/Deep Learning/a.yaml\n"),
+              ElementsAre("3:job"));
+  EXPECT_THAT(found("split-word", kHead + "cp /data/a.yaml b/c.yaml\n"), IsEmpty());
+  EXPECT_THAT(found("split-word", kHead + "cd \"/data/my set\"\n"), IsEmpty());
+  EXPECT_THAT(found("split-word", kHead + "cd <path to the data>/\n"), IsEmpty());
+}
+
+TEST(Words, lists_of_other_languages_are_told) {
+  EXPECT_THAT(found("loop-list", kHead + "for i in 1..10; do\n  ./a $i\ndone\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("loop-list", kHead + "for i in {1-10}; do\n  ./a $i\ndone\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("loop-list", kHead + "sets=( 'a', 'b' )\n./a ${sets[0]}\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("loop-list", kHead + "for i in {1..10} 12; do\n  ./a $i\ndone\n"), IsEmpty());
+}
+
+TEST(Programs, what_is_called_so_that_it_does_nothing_is_told) {
+  EXPECT_THAT(found("r-without-batch", kHead + "R --no-save < a.R\nR CMD BATCH a.R\nR -f a.R\n"), IsEmpty());
+  EXPECT_THAT(found("python-arguments", kHead + "python python a.py\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("python-arguments", kHead + "python -m cProfile a.py -m b.py\n"), IsEmpty());
+  EXPECT_THAT(found("quoted-command", kHead + "CMD=\"python a.py\"\n\"$CMD\"\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("quoted-command", kHead + "CMD=\"python a.py\"\n$CMD\n"), IsEmpty());
+  EXPECT_THAT(found("not-sourced", kHead + "venv/bin/activate\npython a.py\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("not-sourced", kHead + "/opt/bin/activate x\n/opt/env/bin/python a.py\n"), IsEmpty());
+  EXPECT_THAT(found("no-terminal", kHead + "docker run -d -it image\n"), IsEmpty());
+  EXPECT_THAT(found("lost-path", kHead + "export PATH=/opt/a:/usr/bin:/bin\nsrun ./a\n"), IsEmpty());
+  EXPECT_THAT(found("other-shell", kHead + "source venv/bin/activate.csh\npython a.py\n"),
+              ElementsAre("3:job"));
+}
+
+TEST(Programs, words_behind_module_are_those_of_module) {
+  EXPECT_THAT(found("misspelt-command", kHead + "module cuda/12.1\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("misspelt-command", kHead + "module load module load cuda\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("misspelt-command",
+                    kHead + "module use /opt/modules\nmodule --force purge\nmodule is-loaded a/1\n"),
+              IsEmpty());
+}
+
+TEST(Ends, a_blank_behind_a_backslash_ends_the_command) {
+  EXPECT_THAT(found("cut-command", kHead + "python a.py data \\ \nb.txt\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("cut-command", kHead + "python a.py --b 1 \\ \n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("cut-command", kHead + "python a.py \\ \n  --b 1\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("cut-command", kHead + "python a.py \\\n  --b 1 \\\n\necho done\n"), IsEmpty());
+}
+
+TEST(Ends, a_command_behind_a_backslash_is_an_argument) {
+  EXPECT_THAT(found("joined-command", kHead + "python a.py \\\npython b.py\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("joined-command", kHead + "srun \\\n  python a.py\n"), IsEmpty());
+  EXPECT_THAT(found("joined-command", kHead + "python a.py --verb echo\n"), IsEmpty());
+}
+
+TEST(Variables, of_slurm_are_empty_without_their_option) {
+  EXPECT_THAT(found("unset-variable", kHead + "bwa mem -t $SLURM_CPUS_PER_TASK a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("unset-variable", kHead + "N=$SLURM_CPUS_PER_TASK\nbwa mem -t $N a\n"),
+              ElementsAre("3:job"));
+  EXPECT_THAT(found("unset-variable", kHead + "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\n./a\n"),
+              IsEmpty());
+  EXPECT_THAT(found("unset-variable", kHead + "bwa mem -t ${SLURM_CPUS_PER_TASK:-1} a\n"), IsEmpty());
+  EXPECT_THAT(found("unset-variable", kHead + "echo $SLURM_CPUS_PER_TASK\n"), IsEmpty());
+  EXPECT_THAT(found("unset-variable", kHead + "srun bash -c './a $SLURM_CPUS_PER_TASK'\n"), IsEmpty());
+}
+
+TEST(Variables, names_go_on_and_digits_differ) {
+  EXPECT_THAT(found("glued-variable", kHead + "OUT=/data\n./a $OUTfile.txt\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("glued-variable", kHead + "for lang1 in a b; do\n  ./a $lang2\ndone\n"),
+              ElementsAre("4:job"));
+  EXPECT_THAT(found("glued-variable", kHead + "data=/data\n./a $data_dir\n"), IsEmpty());
+  EXPECT_THAT(found("glued-variable", kHead + "source settings.sh\nOUT=/data\n./a $OUTfile.txt\n"),
+              IsEmpty());
+}
+
+TEST(Variables, that_come_too_late_or_stay_elsewhere_are_told) {
+  EXPECT_THAT(found("late-value", kHead + "seed=3 python a.py --seed $seed\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("late-value", kHead + "base=/a\nout=$base/b\nbase=/c\n./a $out\n"), IsEmpty());
+  EXPECT_THAT(found("late-value", kHead + "export PATH=$CUDA_HOME/bin:$PATH\n./a\n"), IsEmpty());
+  EXPECT_THAT(found("not-exported", kHead + "a=1\nexport a\nsrun bash -c './run $a'\n"), IsEmpty());
+  EXPECT_THAT(found("not-exported", kHead + "a=1\nsrun bash -c 'a=2; ./run $a'\n"), IsEmpty());
+  EXPECT_THAT(found("not-exported", kHead + "a=1\nsrun bash -c \"./run $a\"\n"), IsEmpty());
+}
+
+TEST(Variables, a_list_is_counted_from_0) {
+  const std::string head = "#!/bin/bash\n#SBATCH --array=1-2\n";
+  EXPECT_THAT(found("array-index", head + "s=(a b)\n./a ${s[SLURM_ARRAY_TASK_ID]}\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("array-index", head + "s=(a b c)\n./a ${s[$SLURM_ARRAY_TASK_ID]}\n"), IsEmpty());
+  EXPECT_THAT(found("array-index", head + "s=(*.txt b)\n./a ${s[$SLURM_ARRAY_TASK_ID]}\n"), IsEmpty());
+  EXPECT_THAT(found("array-index", head + "s=(a b)\n./a ${s[$SLURM_ARRAY_TASK_ID-1]}\n"), IsEmpty());
+}
+
+TEST(Nothing, only_commands_that_were_switched_off_count) {
+  EXPECT_THAT(found("nothing-started", kHead + "hostname\n# srun -n 2 python a.py\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("nothing-started", kHead + "hostname\n# python is loaded above\n"), IsEmpty());
+  EXPECT_THAT(found("nothing-started", kHead + "# python a.py\n./run\n"), IsEmpty());
+}
+
+TEST(Header, lines_that_nobody_reads_for_one_reason_are_told_once) {
+  const std::string bare = "#!/bin/bash\nSBATCH -n 2\nSBATCH --time=3\n#SBATCH --mem=4G\n./a\n";
+  EXPECT_THAT(found("not-a-directive", bare), ElementsAre("2:job"));
+  EXPECT_THAT(found("late-directive", bare), IsEmpty());
+  EXPECT_THAT(found("not-a-directive", "#!/bin/bash\n#SBACTH -J a\n#SBACTH -n 2\n#SBACTH --time=3\n./a\n"),
+              ElementsAre("3:job"));
+}
+
+TEST(Header, a_log_below_the_job_s_name_needs_that_folder) {
+  EXPECT_THAT(found("log-folder", "#!/bin/bash\n#SBATCH -J cifar -o %x/%j.out\n./a\n"), ElementsAre("2:job"));
+  EXPECT_THAT(found("log-folder", "#!/bin/bash\n#SBATCH -J cifar -o %x-%j.out\n./a\n"), IsEmpty());
+}
+
+TEST(Steps, more_than_the_job_has_is_refused) {
+  const std::string head = "#!/bin/bash\n#SBATCH --ntasks=1 --mem=4G --gres=gpu:1\n";
+  EXPECT_THAT(found("step-too-large", head + "srun --mem=8G ./a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("step-too-large", head + "srun --gres=gpu:2 ./a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("step-too-large", head + "srun -N 2 ./a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("step-too-large", head + "srun --mem=2G --gres=gpu:1 -N 1 ./a\n"), IsEmpty());
+  EXPECT_THAT(found("redirect-folder", kHead + "srun -o logs/a.out ./a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("redirect-folder", kHead + "mkdir -p logs\nsrun -o logs/a.out ./a\n"), IsEmpty());
+  EXPECT_THAT(found("options-exclude", "#!/bin/bash\n#SBATCH -n 4 --gpus=2 --gpus-per-task=1\n./a\n"),
+              ElementsAre("2:job"));
+  EXPECT_THAT(found("options-exclude", "#!/bin/bash\n#SBATCH -n 2 --gpus=2 --gpus-per-task=1\n./a\n"),
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace stoker::explain
