@@ -42,11 +42,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       },
       size, "fuzz");
   if (!file.ok()) return 0;
+  constexpr std::uint64_t kFewRows = 1 << 16;  // what is passed over takes memory, too
   constexpr ParquetLimits kLimits = {.values = {1 << 20}};
   ParquetValues values;  // memory that one leaf and group after the other is read into
   for (std::size_t leaf = 0; leaf < file->leaves().size(); ++leaf) {
     for (std::size_t group = 0; group < file->groups(); ++group) {
       (void)file->range_of(group, leaf);
+      const auto pages = file->pages(group, leaf);
+      for (const auto& page : pages.ok() ? *pages : std::vector<ParquetFile::PageRows>())
+        CHECK(page.rows.begin < page.rows.end && page.rows.end <= file->rows(group));
+      const RowRange some{0, 1};
+      if (pages.ok() && pages->size() > 1 && file->rows(group) < kFewRows &&
+          file->read_rows(group, leaf, std::span(&some, 1), values).ok())
+        check_values(file->leaves()[leaf], values, file->rows(group));
       if (file->read_leaf(group, leaf, values, kLimits).ok())
         check_values(file->leaves()[leaf], values, file->rows(group));
     }

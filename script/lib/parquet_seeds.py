@@ -44,6 +44,7 @@ def parquet_seeds() -> list[bytes]:
         write(whole, compression=codec, data_page_version="2.0" if codec == "zstd" else "1.0")
     write(whole, compression="none", use_dictionary=False, data_page_version="2.0")
     write(whole, compression="none", use_dictionary=False, use_deprecated_int96_timestamps=True)
+    write(whole, compression="none", write_page_index=True, data_page_size=16, write_batch_size=8)
     for encoding, names in ENCODINGS.items():
         options = {"compression": "none", "use_dictionary": False, "column_encoding": dict.fromkeys(names, encoding)}
         write(whole.select(names), **options)
