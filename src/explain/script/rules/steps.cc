@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/commands/uses.h"
 #include "slurm/script/own_script.h"
 
 namespace stoker::explain {
@@ -185,15 +186,7 @@ bool may_make(const Call& call, std::string_view folder) {
 
 // The target with what its variables hold, and without the folder that the job starts in.
 std::string resolved(const bash::Word& word, const Script& script) {
-  std::string out;
-  for (const bash::Piece& piece : word.pieces) {
-    const auto known = script.variables.find(piece.text);
-    const bool is_known =
-        piece.kind == bash::PieceKind::variable && piece.operation.empty() && known != script.variables.end();
-    out += piece.kind == bash::PieceKind::literal ? piece.text
-           : is_known                             ? known->second
-                                                  : std::string(script.at(piece.span));
-  }
+  std::string out = resolved_text(word, script);
   for (std::string_view here : {"$(pwd)/", "`pwd`/", "$PWD/", "${PWD}/", "$SLURM_SUBMIT_DIR/", "./"}) {
     if (out.starts_with(here)) out.erase(0, here.size());
   }

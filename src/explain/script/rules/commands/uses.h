@@ -1,5 +1,5 @@
 // Which variables of a script are read and given values, and how words of its calls read. Parts of the rules
-// of this folder; internal to it. Thread-safe: no state.
+// of this folder and the one above; internal to them. Thread-safe: no state.
 #pragma once
 
 #include <functional>
