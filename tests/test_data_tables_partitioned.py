@@ -14,6 +14,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from pyarrow.compute import field
+from table_conditions import COMPARISONS, condition, quoted
 from table_files import arrays
 
 TAR = ("--format", "tar")
@@ -68,14 +69,6 @@ def same_as_copy(stoker, *options: object) -> None:
     assert found["same"] == shown["samples"] > 0 and found["samples"] == found["schema"] == [], found
 
 
-COMPARISONS = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    ">=": lambda a, b: a >= b,
-}
-
-
 def leaf(draw: random.Random):
     """A test as we write it, and as Arrow has it."""
     column = draw.choice(("year", "year", "country", "country", "count", "row"))
@@ -86,7 +79,7 @@ def leaf(draw: random.Random):
         return "country like '%e%'", pyarrow.compute.match_like(field("country"), "%e%")
     if column == "country":
         value = draw.choice([country for country in COUNTRIES if country])
-        shown = "'" + value.replace("'", "''") + "'"
+        shown = quoted(value)
     else:
         value = draw.randrange(*{"year": (2018, 2026), "count": (0, 100), "row": (0, ROWS)}[column])
         shown = str(value)
@@ -96,26 +89,13 @@ def leaf(draw: random.Random):
     return f"{column} {sign} {shown}", COMPARISONS[sign](field(column), pyarrow.scalar(value))
 
 
-def condition(draw: random.Random, depth: int):
-    kind = draw.randrange(4) if depth > 0 else 3
-    if kind == 3:
-        return leaf(draw)
-    one, means_one = condition(draw, depth - 1)
-    if kind == 0:
-        return f"not ({one})", ~means_one
-    two, means_two = condition(draw, depth - 1)
-    if kind == 1:
-        return f"({one}) and ({two})", means_one & means_two
-    return f"({one}) or ({two})", means_one | means_two
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_any_condition_takes_the_rows_and_values_that_arrow_takes(stoker, tmp_path, seed):
     sales(tmp_path / "hub")
     draw = random.Random(seed)
     theirs = pyarrow.dataset.dataset(tmp_path / "hub", partitioning="hive")
     for i in range(20):
-        text, means = condition(draw, 3)
+        text, means = condition(draw, leaf, 3)
         expected = theirs.to_table(filter=means).sort_by("row")
         words = ("--columns", "row", "--tensor", "all=row,year,count", "--key", "row", "--where", text)
         done = stoker(

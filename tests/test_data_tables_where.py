@@ -9,6 +9,7 @@ import pyarrow.compute
 import pyarrow.parquet
 import pytest
 from pyarrow.compute import field
+from table_conditions import COMPARISONS, condition, quoted
 
 ROWS = 400
 NAMES = ("ant", "bee", "b", "", "zebra", "ümlaut")
@@ -35,20 +36,6 @@ def make(folder: Path, seed: int, **options) -> pyarrow.Table:
     folder.mkdir()
     pyarrow.parquet.write_table(table, folder / "all.parquet", **({"row_group_size": 40} | options))
     return table
-
-
-COMPARISONS = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
-
-
-def quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def leaf(draw: random.Random):
@@ -91,19 +78,6 @@ def leaf(draw: random.Random):
     return f"{column} {sign} {shown(value)}", means
 
 
-def condition(draw: random.Random, depth: int):
-    kind = draw.randrange(4) if depth > 0 else 3
-    if kind == 3:
-        return leaf(draw)
-    one, means_one = condition(draw, depth - 1)
-    if kind == 0:
-        return f"not ({one})", ~means_one
-    two, means_two = condition(draw, depth - 1)
-    if kind == 1:
-        return f"({one}) and ({two})", means_one & means_two
-    return f"({one}) or ({two})", means_one | means_two
-
-
 PAGES = {"write_page_index": True, "data_page_size": 64, "write_batch_size": 8, "row_group_size": 200}
 
 
@@ -115,7 +89,7 @@ def test_any_condition_takes_the_rows_that_arrow_takes(stoker, tmp_path, seed, o
     table = make(tmp_path / "hub", seed, **options)
     draw = random.Random(100 + seed)
     for i in range(30):
-        text, means = condition(draw, 3)
+        text, means = condition(draw, leaf, 3)
         expected = table.filter(means)["row"].to_pylist()
         options = ("--format", "tar", "--columns", "row", "--key", "row", "--where", text, "--dry-run", "--json")
         done = stoker("data", "convert", "hub", f"out{i}", *options)
