@@ -52,6 +52,7 @@ RECALL = 0.90
 # Those of fresh-11 are of up to 3 kB, each of an owner of its own that no group had: scripts/train.sbatch, sbatch.sh and train.slurm in the order in which an
 # index of public repositories lists them, or the first other script of the repository where that one is larger.
 # Those of fresh-12 in the same way: slurm/train.sh, the rest of sbatch.sh and train.slurm, submit_job.sh, slurm/run.sbatch, run_train.slurm; two of up to 4.5 kB.
+# Those of fresh-13 are job_script.sh, run_job.sh, submit.sbatch and the rest of run_train.slurm, in the same way; two of up to 5 kB.
 # In fresh-11 one label has moved to the first of several commented commands; one of fresh-10 was a further line of one header, and one script of the
 # oldest ones starts nothing, which had been overlooked.
 # Of fresh-3, 9 of the 12 that were said wrongly are further lines of one header behind a command, of which the first one is labelled.
