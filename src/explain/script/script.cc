@@ -133,8 +133,8 @@ bool is_agent(const Call& call) {
 
 bool is_work(const Call& call) {
   if (is_launcher(call.program) || is_agent(call)) return true;
-  constexpr std::array<std::string_view, 8> kPrograms = {"Rscript", "julia",   "java", "matlab",
-                                                         "lmp",     "gmx_mpi", "gmx",  "lightning"};
+  constexpr std::array<std::string_view, 10> kPrograms = {
+      "Rscript", "julia", "java", "matlab", "lmp", "gmx_mpi", "gmx", "lightning", "snakemake", "nextflow"};
   if (std::find(kPrograms.begin(), kPrograms.end(), call.program) != kPrograms.end()) return true;
   if (is_python(call.program)) {
     const auto module = call.option("-m");

@@ -83,6 +83,11 @@ void find_script_as_program(const Script& script, Report& report) {
     if (call.program_word == nullptr || call.context.is_remote || call.context.is_condition) continue;
     const std::string typed = flat(*call.program_word, script.text);
     if (!typed.ends_with(".py") || typed.find_first_of("/$") != std::string::npos) continue;
+    // "uv run main.py" starts Python itself.
+    const bool is_of_uv = std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& other) {
+      return other.program == "uv" && other.command == call.command;
+    });
+    if (is_of_uv) continue;
     const bool is_usual =
         is_one_of(typed, {"train.py", "main.py", "run.py", "test.py", "eval.py", "evaluate.py", "finetune.py",
                           "pretrain.py", "inference.py", "predict.py"});

@@ -220,6 +220,13 @@ std::string what_it_runs(const Call& call) {
   return call.program + " " + (file == call.words.end() ? "" : *file);
 }
 
+// One of several ranks, which end together.
+bool is_rank(const Call& call) {
+  return std::any_of(call.words.begin(), call.words.end(), [](const std::string& word) {
+    return word.starts_with("--rank") || word.starts_with("--node_rank") || word.starts_with("--local_rank");
+  });
+}
+
 // "python a.py --seed 1 &" before "python a.py --seed 2", and no wait: the second one's end is the first
 // one's.
 void find_cut_off(const Script& script, Report& report) {
@@ -231,8 +238,8 @@ void find_cut_off(const Script& script, Report& report) {
                         !last.context.is_condition && last.context.loops == 0 && !last.context.launcher;
   if (!is_plain) return;
   for (const Call& call : script.calls) {
-    const bool is_alike = &call != &last && call.context.is_background && !call.context.launcher &&
-                          is_work(call) && what_it_runs(call) == what_it_runs(last);
+    const bool is_alike = &call != &last && !is_rank(call) && call.context.is_background &&
+                          !call.context.launcher && is_work(call) && what_it_runs(call) == what_it_runs(last);
     if (!is_alike) continue;
     const std::size_t end = script.text.size();
     ScriptFinding& finding = report.add(

@@ -55,7 +55,8 @@ void find_no_interpreter(const Script& script, Report& report) {
 
 // Told once, and mended in all lines.
 void find_late_directive(const Script& script, Report& report) {
-  if (has_half_a_mark(script) || begins_with_bare_mark(script)) return;  // told of that line
+  const bool has_byte_mark = script.text.starts_with("\xEF\xBB\xBF#!");
+  if (has_half_a_mark(script) || has_byte_mark || begins_with_bare_mark(script)) return;  // told of that line
   const auto first = script.source->mark(script.first_command).line;
   const std::size_t header = script.line_of(script.first_command).begin;
   const Directive* told = nullptr;
@@ -119,8 +120,9 @@ void find_wrong_letter(const Script& script, Report& report) {
 // Of pyxis, shifter and others that sites put beside Slurm.
 bool is_of_plug_in(std::string_view name) {
   return name.starts_with("--container-") || name.starts_with("--no-container-") ||
-         is_one_of(name, {"--image", "--module", "--volume", "--ccm", "--uenv", "--view", "--environment",
-                          "--ear", "--nvmps", "--lustre", "--beeond", "--private-tmp"});
+         is_one_of(name,
+                   {"--image", "--module", "--volume", "--ccm", "--uenv", "--view", "--environment", "--ear",
+                    "--ipus", "--ipus-per-node", "--nvmps", "--lustre", "--beeond", "--private-tmp"});
 }
 
 bool is_of_srun(std::string_view name) {

@@ -213,7 +213,8 @@ void find_odd_letter(const Script& script, Report& report) {
   }
   std::size_t line = std::string::npos;  // one finding for each
   const auto tell = [&](const bash::Word& word) {
-    if (!is_odd_outside_quotes(word, script)) return;
+    // A mark at the text's begin is told by the rule over first lines.
+    if (word.span.begin == 0 || !is_odd_outside_quotes(word, script)) return;
     const bash::Span whole = script.line_of(word.span.begin);
     if (whole.begin == line || trim(without_odd_letters(trim(script.at(whole)))).empty()) return;
     line = whole.begin;

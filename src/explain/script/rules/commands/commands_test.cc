@@ -120,6 +120,22 @@ TEST(Header, lines_that_nobody_reads_for_one_reason_are_told_once) {
               ElementsAre("3:job"));
 }
 
+TEST(Header, a_byte_order_mark_is_told_once) {
+  const std::string marked = "\xEF\xBB\xBF#!/bin/bash -e\n#SBATCH -n 2\n./a\n";
+  EXPECT_THAT(found("no-interpreter", marked), ElementsAre("1:job"));
+  EXPECT_THAT(found("late-directive", marked), IsEmpty());
+  EXPECT_THAT(found("odd-letter", marked), IsEmpty());
+  EXPECT_THAT(found("misspelt-option", "#!/bin/bash\n#SBATCH --ipus=1\n./a\n"), IsEmpty());
+}
+
+TEST(Ends, ranks_end_together_and_runs_do_not) {
+  EXPECT_THAT(found("no-wait", kHead + "python a.py --rank=1 &\npython a.py --rank=0\n"), IsEmpty());
+  EXPECT_THAT(found("no-wait", kHead + "python a.py --seed 1 &\npython a.py --seed 2\n"),
+              ElementsAre("3:job"));
+  EXPECT_THAT(found("no-wait", kHead + "snakemake -s a & \\\nsnakemake -s b\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("script-as-program", kHead + "srun uv run main.py\n"), IsEmpty());
+}
+
 TEST(Header, a_log_below_the_job_s_name_needs_that_folder) {
   EXPECT_THAT(found("log-folder", "#!/bin/bash\n#SBATCH -J cifar -o %x/%j.out\n./a\n"), ElementsAre("2:job"));
   EXPECT_THAT(found("log-folder", "#!/bin/bash\n#SBATCH -J cifar -o %x-%j.out\n./a\n"), IsEmpty());
