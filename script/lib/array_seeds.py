@@ -34,6 +34,13 @@ def zarr_arrays(box: Path) -> list[bytes]:
         zarr.create_array(store, shape=VALUES.shape, chunks=(2, 4), dtype=VALUES.dtype, **chain)[:] = VALUES
         names = (".zarray", "0.0") if "zarr_format" in chain else ("zarr.json", "c/0/0")
         found.append(b"\0".join((store / name).read_bytes() for name in names))
+    texts = numpy.array(["a", "", "bcd"], dtype=object)
+    for version in (2, 3):
+        store = box / f"texts-{version}.zarr"
+        with warnings.catch_warnings(action="ignore"):  # not in the specification yet
+            zarr.create_array(store, shape=(3,), chunks=(3,), dtype=str, zarr_format=version)[:] = texts
+        names = (".zarray", "0") if version == 2 else ("zarr.json", "c/0")
+        found.append(b"\0".join((store / name).read_bytes() for name in names))
     return found
 
 
@@ -55,7 +62,10 @@ def hdf5_files(box: Path) -> list[bytes]:
         h5.create_dataset("below/y", data=VALUES)
     with h5py.File(box / "b.h5", "w", libver="v110") as h5:
         h5.create_dataset("x", data=VALUES.astype(">f4"), chunks=(2, 4), compression="lzf")
-    return [(box / "a.h5").read_bytes(), (box / "b.h5").read_bytes()]
+    with h5py.File(box / "c.h5", "w") as h5:
+        h5["texts"] = ["a", "", "bcd"]
+        h5.create_dataset("lists", (4,), dtype=h5py.vlen_dtype("i2"), chunks=(2,), compression="gzip")[1] = [1, 2, 3]
+    return [(box / name).read_bytes() for name in ("a.h5", "b.h5", "c.h5")]
 
 
 def hdf5_answers() -> list[bytes]:

@@ -140,7 +140,7 @@ int data_index(std::span<const std::string> words, Output& out) {
   }
   if (!built.ok()) return out.fail(built.error());
   std::vector<std::string> written;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = built->notes;
   if (!is_whole) written.push_back(std::string(formats::kIndexFile));
   if (!is_whole && !built->had_manifest) written.push_back(std::string(formats::kManifestFile));
   for (const data::IndexExport what : *wanted) {

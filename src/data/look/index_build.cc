@@ -226,7 +226,8 @@ Result<std::vector<std::string>> name_classes(std::vector<Work>& shards, std::op
   }
   OK_OR_RETURN(names, number_classes(scans));
   for (Work& shard : shards) {
-    for (std::size_t i = 0; shard.scan.table && i < shard.labels.size(); ++i)
+    const bool is_renamed = shard.scan.table || !shard.scan.classes.empty();
+    for (std::size_t i = 0; is_renamed && i < shard.labels.size(); ++i)
       shard.labels[i] = shard.scan.samples[i].label;
   }
   return names;
@@ -271,6 +272,18 @@ Result<IndexBuild> rebuild(const Path& folder, formats::Manifest manifest, const
   return IndexBuild{.manifest = std::move(manifest), .had_manifest = true};
 }
 
+// What is left out, each thing once.
+std::vector<std::string> notes_on(const std::vector<Work>& shards) {
+  std::set<std::string> left_out;
+  for (const Work& shard : shards)
+    left_out.insert(shard.scan.only_in_copies.begin(), shard.scan.only_in_copies.end());
+  std::vector<std::string> notes;
+  for (const std::string& what : left_out)
+    notes.push_back(
+        format("{} is left out: it cannot be read where it lies (stoker data convert takes it)", what));
+  return notes;
+}
+
 // A file whose rows another shard shows (HDF5's virtual datasets) is part of that one.
 void leave_out_parts(std::vector<Work>& shards) {
   std::set<std::string> parts;
@@ -299,6 +312,7 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
   IndexBuild built;
   OK_OR_RETURN(classes, name_classes(shards, built.table));
   if (found.passed_over > 0) add_to(built.table, {.files_passed_over = found.passed_over});
+  built.notes = notes_on(shards);
   std::erase_if(shards, [](const Work& shard) { return shard.scan.samples.empty(); });
   if (shards.empty() && built.table) return nothing_chosen(printable(folder.string()), *built.table);
   if (shards.empty()) return invalid("{}: no samples in its shards", printable(folder.string()));

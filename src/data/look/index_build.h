@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/progress.h"
@@ -25,6 +26,7 @@ struct IndexBuild {
   formats::Manifest manifest;
   bool had_manifest = false;  ///< only the index was made again, and is the one that the manifest names
   std::optional<TableFacts> table = {};  ///< what was read of tables of numbers
+  std::vector<std::string> notes = {};   ///< what is left out of it, and what would take that
 };
 
 /// Splits are what file names have before their number ("train-000000.tar" → train). Labels come from members

@@ -45,8 +45,9 @@ using NotTaken = std::map<std::string, std::uint64_t>;
 struct ShardScan {
   std::vector<ShardSample> samples;
   NotTaken not_taken;
-  std::uint64_t end = 0;    ///< behind the last member
-  std::uint64_t bytes = 0;  ///< of the file
+  std::vector<std::string> only_in_copies;  ///< what is not taken where it lies, and would be by a copy
+  std::uint64_t end = 0;                    ///< behind the last member
+  std::uint64_t bytes = 0;                  ///< of the file
   /// Of a shard that is packed: members lie among its unpacked bytes. Shared by copies.
   std::shared_ptr<const formats::ChunkMap> chunks;
   std::vector<std::string> classes;  ///< labels that were text: samples have their numbers in it

@@ -5,12 +5,17 @@
 
 namespace stoker::formats {
 
-Status unblosc(std::span<const std::byte> packed, std::span<std::byte> out, std::string_view subject) {
+Result<std::uint64_t> unblosc_bytes(std::span<const std::byte> packed, std::string_view subject) {
   std::size_t bytes = 0;
   if (packed.size() < BLOSC_MIN_HEADER_LENGTH ||
       blosc_cbuffer_validate(packed.data(), packed.size(), &bytes) < 0) {
     return corrupt("{}: blosc data is damaged", subject);
   }
+  return std::uint64_t{bytes};
+}
+
+Status unblosc(std::span<const std::byte> packed, std::span<std::byte> out, std::string_view subject) {
+  OK_OR_RETURN(bytes, unblosc_bytes(packed, subject));
   if (bytes != out.size()) {
     return corrupt("{}: blosc data unpacks to {} bytes, expected {}", subject, bytes, out.size());
   }

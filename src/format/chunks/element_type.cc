@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "format/load.h"
+
 namespace stoker::formats {
 
 namespace {
@@ -37,7 +39,32 @@ char letter_of(Kind kind) {
   return kLetters[static_cast<std::size_t>(kind)];
 }
 
+// Of what is no character: that of U+FFFD.
+std::string utf8(std::uint32_t code) {
+  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
+  if (code < 0x80) return {static_cast<char>(code)};
+  std::string text;
+  int shift = code < 0x800 ? 6 : code < 0x10000 ? 12 : 18;
+  const std::uint32_t first = shift == 6 ? 0xC0 : shift == 12 ? 0xE0 : 0xF0;
+  text += static_cast<char>(first | code >> shift);
+  while (shift > 0) {
+    shift -= 6;
+    text += static_cast<char>(0x80 | (code >> shift & 0x3F));
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string text_of_utf32(std::span<const std::byte> element) {
+  std::string text;
+  for (std::size_t at = 0; at + sizeof(std::uint32_t) <= element.size(); at += sizeof(std::uint32_t)) {
+    const auto code = load<std::uint32_t>(element, at);
+    if (code == 0) break;
+    text += utf8(code);
+  }
+  return text;
+}
 
 std::optional<DType> ElementType::dtype() const {
   for (int i = 0; i <= static_cast<int>(DType::u64); ++i) {
@@ -51,6 +78,7 @@ std::size_t ElementType::swap_unit() const {
   switch (kind) {
     case Kind::boolean:
     case Kind::bytes:
+    case Kind::varying:
       return 1;
     case Kind::complex:
       return bytes / 2;

@@ -22,6 +22,15 @@ Status inflate(Deflate kind, std::span<const std::byte> packed, std::span<std::b
 /// Packs by zlib, `level` from 0 to 9. REQUIRES: gzip or zlib.
 Result<std::string> deflate(Deflate kind, std::span<const std::byte> bytes, int level);
 
+/// How many bytes come out of one, where nothing else says it: Invalid for over `most`, Corrupt for damage
+/// that shows by then.
+Result<std::uint64_t> inflated_bytes(Deflate kind, std::span<const std::byte> packed, std::uint64_t most,
+                                     std::string_view subject);
+Result<std::uint64_t> unzstd_bytes(std::span<const std::byte> packed, std::uint64_t most,
+                                   std::string_view subject);
+/// What its header says.
+Result<std::uint64_t> unblosc_bytes(std::span<const std::byte> packed, std::string_view subject);
+
 /// One zstd frame or several.
 Status unzstd(std::span<const std::byte> packed, std::span<std::byte> out, std::string_view subject);
 /// `has_checksum` puts XXH64 of the content behind it.

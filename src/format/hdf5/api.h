@@ -19,7 +19,15 @@ using Size = unsigned long long;  // hsize_t
 constexpr Id kDefault = 0;  // H5P_DEFAULT, H5S_ALL, H5E_DEFAULT
 constexpr std::uint64_t kNoAddress = ~std::uint64_t{0};
 
-enum class Class { integer = 0, floating = 1, string = 3, opaque = 5, compound = 6, enumeration = 8 };
+enum class Class {
+  integer = 0,
+  floating = 1,
+  string = 3,
+  opaque = 5,
+  compound = 6,
+  enumeration = 8,
+  sequence = 9
+};
 enum class Layout { compact = 0, contiguous = 1, chunked = 2, virtual_ = 3 };
 enum class Object { group = 2, dataset = 5 };
 
@@ -119,6 +127,7 @@ using ChunkCall = int (*)(const Size* offset, unsigned mask, std::uint64_t addre
   F(int, H5Pget_fill_value, (Id, Id, void*))                                                                \
   F(int, H5Pfill_value_defined, (Id, int*))                                                                 \
   F(int, H5Pget_userblock, (Id, Size*))                                                                     \
+  F(int, H5Pget_sizes, (Id, std::size_t*, std::size_t*))                                                    \
   F(int, H5Pset_create_intermediate_group, (Id, unsigned))                                                  \
   F(int, H5Pset_elink_cb, (Id, ElinkCall, void*))                                                           \
   F(int, H5Pget_virtual_count, (Id, std::size_t*))                                                          \

@@ -88,7 +88,11 @@ class Asker {
     into["file"] = holder.data();
     RETURN_IF_ERROR(take_shape(space.get(), into));
     RETURN_IF_ERROR(ask_type(h5_, subject_, type.get(), into));
-    RETURN_IF_ERROR(take_fill(made.get(), type.get(), into));
+    if (is_varying(h5_, type.get())) {
+      RETURN_IF_ERROR(take_heaps(made.get(), type.get(), into));
+    } else {
+      RETURN_IF_ERROR(take_fill(made.get(), type.get(), into));
+    }
     return take_layout(object.get(), made.get(), type.get(), into);
   }
 
@@ -123,11 +127,43 @@ class Asker {
     return {};
   }
 
+  // Of values in heaps: where addresses begin. What was never written must read as nothing, which references
+  // of zeros are.
+  Status take_heaps(Id made, Id type, Json& into) {
+    const Handle file(h5_.H5Fget_create_plist(id_), h5_.H5Pclose);
+    Size block = 0;
+    std::size_t address_bytes = 0, length_bytes = 0;
+    if (h5_.H5Pget_userblock(file.get(), &block) < 0 ||
+        h5_.H5Pget_sizes(file.get(), &address_bytes, &length_bytes) < 0) {
+      return broken();
+    }
+    if (address_bytes != 8 || length_bytes != 8)
+      return unread("has values of different lengths in a file of short addresses, which is not read");
+    into["base"] = block;
+    into["fill"] = std::vector<std::uint8_t>(ElementType::kReferenceBytes);
+    constexpr int kOfUser = 2;
+    int defined = 0;
+    if (h5_.H5Pfill_value_defined(made, &defined) < 0 || defined != kOfUser) return {};
+    struct Sequence {
+      std::size_t length;
+      const char* values;
+    };
+    // Text is a pointer, a list its length and a pointer.
+    Sequence fill{};
+    const bool is_text = static_cast<Class>(h5_.H5Tget_class(type)) == Class::string;
+    void* const to = is_text ? static_cast<void*>(&fill.values) : &fill;
+    if (h5_.H5Pget_fill_value(made, type, to) < 0) return broken();
+    const bool is_empty = is_text ? fill.values == nullptr || *fill.values == '\0' : fill.length == 0;
+    return is_empty ? Status() : unread("has a fill value of any length, which is not read");
+  }
+
   Status take_layout(Id dataset, Id made, Id type, Json& into) {
     if (h5_.H5Pget_external_count(made) > 0) return unread("lies in external files, which are not read");
     switch (static_cast<Layout>(h5_.H5Pget_layout(made))) {
       case Layout::compact:
         into["layout"] = "inline";
+        if (is_varying(h5_, type))
+          return unread("has values of different lengths in the file's header, which is not read");
         return take_inline(dataset, type, into);
       case Layout::contiguous:
         into["layout"] = "contiguous";

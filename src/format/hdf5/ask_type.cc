@@ -1,5 +1,6 @@
 
 #include "base/json/json.h"
+#include "format/chunks/element_type.h"
 #include "format/hdf5/ask_type_internal.h"
 
 namespace stoker::formats::hdf5 {
@@ -16,6 +17,30 @@ class TypeAsker {
 
   // Letter and size as NumPy has them.
   Status take(Id type, Json& into) {
+    if (is_varying(h5_, type)) return take_varying(type, into);
+    return take_fixed(type, into);
+  }
+
+ private:
+  // What a dataset stores of a value is a reference; its type is what the value is a list of.
+  Status take_varying(Id type, Json& into) {
+    into["bytes"] = ElementType::kReferenceBytes;
+    into["is_big"] = false;
+    const bool is_text = static_cast<Class>(h5_.H5Tget_class(type)) == Class::string;
+    into["letter"] = std::string(1, is_text ? ElementType::kText : ElementType::kNumbers);
+    if (is_text) return {};
+    const Handle of(h5_.H5Tget_super(type), h5_.H5Tclose);
+    if (!of.is_open()) return broken();
+    if (is_varying(h5_, of.get())) return unread("lists of lists of different lengths are not read");
+    Json& items = into["of"];
+    RETURN_IF_ERROR(take_fixed(of.get(), items));
+    constexpr std::string_view kNumbers = "biuf";
+    return kNumbers.find(items["letter"].get<std::string>()) != std::string_view::npos
+               ? Status()
+               : unread("lists of different lengths of what is no number are not read");
+  }
+
+  Status take_fixed(Id type, Json& into) {
     const std::uint64_t bytes = h5_.H5Tget_size(type);
     if (bytes == 0 || bytes > kMostElementBytes) return no_type(subject_);
     into["bytes"] = bytes;
@@ -27,7 +52,6 @@ class TypeAsker {
       case Class::floating:
         return take_float(type, into);
       case Class::string:
-        if (h5_.H5Tis_variable_str(type) != 0) return unread("text of varying length is not read");
         into["letter"] = "S";
         return {};
       case Class::opaque:
@@ -43,11 +67,12 @@ class TypeAsker {
       }
       case Class::compound:
         return take_complex(type, bytes, into);
+      case Class::sequence:
+        break;
     }
     return no_type(subject_);
   }
 
- private:
   static Status no_type(std::string_view subject) {
     return invalid(
         "{}: elements of its type are not read (numbers, complex numbers, enumerations and text of a fixed "
@@ -95,6 +120,11 @@ class TypeAsker {
 };
 
 }  // namespace
+
+bool is_varying(const Api& h5, Id type) {
+  const auto kind = static_cast<Class>(h5.H5Tget_class(type));
+  return kind == Class::sequence || (kind == Class::string && h5.H5Tis_variable_str(type) > 0);
+}
 
 Status ask_type(const Api& h5, const std::string& subject, Id type, nlohmann::json& into) {
   return TypeAsker(h5, subject).take(type, into);

@@ -10,8 +10,13 @@
 
 namespace stoker::formats::hdf5 {
 
-/// Adds `letter`, `bytes` and `is_big` as NumPy has them. Invalid, beginning with `subject`, for types that
-/// are not read.
+/// Whether its values have different lengths and lie in heaps: then its size in memory is not that in the
+/// file.
+bool is_varying(const Api& h5, Id type);
+
+/// Adds `letter`, `bytes` and `is_big` as NumPy has them; of values of different lengths those of
+/// ElementType, and in `of` what a list is of. Invalid, beginning with `subject`, for types that are not
+/// read.
 Status ask_type(const Api& h5, const std::string& subject, Id type, nlohmann::json& into);
 
 }  // namespace stoker::formats::hdf5

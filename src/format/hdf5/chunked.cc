@@ -16,6 +16,7 @@ Result<ChunkedArray> Hdf5Dataset::chunked() const {
   using Layout = hdf5::Description::Layout;
   const hdf5::Description& about = parts_->about;
   const std::string& subject = parts_->subject;
+  RETURN_IF_ERROR(check_elements());
   if (about.layout == Layout::parts) return invalid("{}: is virtual", subject);
   if (about.layout == Layout::inline_ || about.shape.empty())
     return invalid("{}: lies in the file's header", subject);

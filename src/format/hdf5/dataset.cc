@@ -31,9 +31,16 @@ const ElementType& Hdf5Dataset::type() const { return parts_->about.type; }
 const Extents& Hdf5Dataset::chunks() const { return parts_->about.chunks; }
 std::uint64_t Hdf5Dataset::row_bytes() const { return parts_->row_bytes; }
 
+// Of values of different lengths only references lie where elements do.
+Status Hdf5Dataset::check_elements() const {
+  if (type().kind != ElementType::Kind::varying) return {};
+  return invalid("{}: has values of different lengths", parts_->subject);
+}
+
 Result<std::uint64_t> Hdf5Dataset::run() const {
   using Layout = Description::Layout;
   const Description& about = parts_->about;
+  RETURN_IF_ERROR(check_elements());
   if (!about.filters.empty())
     return invalid("{}: is compressed ({})", parts_->subject, printable(about.filters[0].name));
   if (about.layout == Layout::chunked) return invalid("{}: lies in chunks, each by itself", parts_->subject);
@@ -284,6 +291,11 @@ Status Hdf5Dataset::Parts::read_sources(std::uint64_t first, std::uint64_t count
 }
 
 Status Hdf5Dataset::read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {
+  RETURN_IF_ERROR(check_elements());
+  return read_elements(first, count, out);
+}
+
+Status Hdf5Dataset::read_elements(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {
   const Parts& parts = *parts_;
   if (first > rows() || count > rows() - first) {
     return invalid("{}: has {} rows, {} from {} on were asked for", parts.subject, rows(), count, first);
@@ -307,6 +319,7 @@ Status Hdf5Dataset::read_rows(std::uint64_t first, std::uint64_t count, std::spa
 
 Status Hdf5Dataset::read_rows(std::span<const std::uint64_t> wanted, std::span<std::byte> out) const {
   CHECK(out.size() == wanted.size() * row_bytes());
+  RETURN_IF_ERROR(check_elements());
   if (wanted.empty()) return {};
   const std::uint64_t last = *std::max_element(wanted.begin(), wanted.end());
   if (last >= rows()) return invalid("{}: has {} rows, row {} was asked for", parts_->subject, rows(), last);

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "format/chunked/chunk_map.h"
+#include "format/chunked/value_array.h"
 #include "format/chunks/box.h"
 #include "format/chunks/chunk_cache.h"
 #include "format/chunks/element_type.h"
@@ -78,11 +79,15 @@ class Hdf5Dataset {
     std::uint64_t source_row = 0;
     ChunkedArray array;  ///< the other, places as in its file
   };
+  /// Of values of different lengths, one for each row: where each lies in the file. Invalid for a virtual one
+  /// and one with several values in a row, Corrupt for references that lead nowhere.
+  Result<ValueArray> values() const;
   /// All its rows, in order. Empty for one that is not virtual; Invalid where some rows lie nowhere.
   Result<std::vector<VirtualPiece>> virtual_pieces() const;
 
-  /// `count` rows from `first` on, C order, this machine's byte order. Invalid beyond the end; what was never
-  /// written reads as the fill value. REQUIRES: `out` is count x row_bytes().
+  /// `count` rows from `first` on, C order, this machine's byte order. Invalid beyond the end, and of values
+  /// of different lengths; what was never written reads as the fill value. REQUIRES: `out` is count x
+  /// row_bytes().
   Status read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
   /// These rows, in this order. Each chunk is asked for once, however the rows lie.
   Status read_rows(std::span<const std::uint64_t> rows, std::span<std::byte> out) const;
@@ -90,6 +95,8 @@ class Hdf5Dataset {
  private:
   struct Parts;
   explicit Hdf5Dataset(std::unique_ptr<Parts> parts);
+  Status check_elements() const;
+  Status read_elements(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
   std::unique_ptr<Parts> parts_;
 };
 

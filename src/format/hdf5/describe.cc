@@ -69,12 +69,17 @@ class Answer {
 
 ElementType type_of(Answer& answer) {
   constexpr std::string_view kLetters = "biufEcSV";
+  constexpr std::string_view kVarying = "TL";
   using Kind = ElementType::Kind;
   constexpr Kind kKinds[] = {Kind::boolean,  Kind::signed_integer, Kind::unsigned_integer,
                              Kind::floating, Kind::brain,          Kind::complex,
                              Kind::bytes,    Kind::bytes};
   const std::string letter = answer.text("letter");
   const std::uint64_t bytes = answer.number("bytes");
+  if (letter.size() == 1 && kVarying.find(letter[0]) != std::string_view::npos) {
+    if (bytes != ElementType::kReferenceBytes) answer.wrong();
+    return ElementType::of_any_length(letter[0]);
+  }
   const std::size_t kind = letter.size() == 1 ? kLetters.find(letter[0]) : std::string_view::npos;
   if (kind == std::string_view::npos || bytes == 0 || bytes > (1u << 20)) {
     answer.wrong();
@@ -82,6 +87,17 @@ ElementType type_of(Answer& answer) {
   }
   return {
       .kind = kKinds[kind], .bytes = static_cast<std::uint32_t>(bytes), .letter = letter[0], .time_unit = {}};
+}
+
+// What lists of different lengths are of.
+void take_varying(Answer& answer, Description& into) {
+  into.heap_base = answer.number("base");
+  if (into.type.letter != ElementType::kNumbers) return;
+  Answer of(answer.at("of"), "");
+  const std::optional<DType> dtype = type_of(of).dtype();
+  if (of.at("is_big") == true) into.order_of_values = ByteOrder::big;
+  if (!of.status().ok() || !dtype) return answer.wrong();
+  into.type.of = *dtype;
 }
 
 void take_chunks(Answer& answer, Description& into) {
@@ -140,6 +156,7 @@ Result<Description> description(const Json& json, const Path& file) {
   const Json& is_big = answer.at("is_big");
   if (is_big == true && found.type.swap_unit() > 1) found.order = ByteOrder::big;
   found.fill = answer.bytes("fill");
+  if (found.type.kind == ElementType::Kind::varying) take_varying(answer, found);
   if (found.fill.size() != found.type.bytes || found.shape.size() > kMostDimensions) answer.wrong();
   RETURN_IF_ERROR(answer.status());
   if (found.order == ByteOrder::big) swap_bytes(found.fill, found.type.swap_unit());

@@ -45,6 +45,8 @@ struct Description {
   ElementType type;
   ByteOrder order = ByteOrder::little;
   std::vector<std::byte> fill;
+  ByteOrder order_of_values = ByteOrder::little;  ///< of lists of numbers of different lengths
+  std::uint64_t heap_base = 0;                    ///< where addresses of heaps count from
   enum class Layout { inline_, contiguous, chunked, parts } layout = Layout::contiguous;
   std::uint64_t offset = 0;             ///< contiguous: where, or kNoAddress
   std::vector<std::byte> inline_bytes;  ///< inline_: all elements, as stored

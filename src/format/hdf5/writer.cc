@@ -85,6 +85,7 @@ Id make_type(const Api& h5, const ElementType& type) {
     case Kind::brain:
     case Kind::text:
     case Kind::time:
+    case Kind::varying:
       break;
   }
   return -1;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMostArrays = 256;
 constexpr std::uint64_t kMostRows = std::uint64_t{1} << 27;
+constexpr std::uint64_t kTextsAtOnce = 1u << 12;  // a text has 1 MiB at most
 
 // Nothing for one that has no rows of numbers.
 std::optional<RowArrays::Array> array_of(const SampleArrays::Store& store, const std::string& name) {
@@ -24,6 +25,17 @@ std::optional<RowArrays::Array> array_of(const SampleArrays::Store& store, const
   for (const std::uint64_t size : std::span(shape).subspan(1))
     array.row.push_back(static_cast<std::int64_t>(size));
   return array;
+}
+
+// Nothing for one that has no list of text, bytes or lists of numbers.
+std::optional<RowArrays::Values> values_of(const SampleArrays::Store& store, const std::string& name) {
+  const Extents& shape = store.shape(name);
+  const ElementType& type = store.type(name);
+  const bool is_varying = type.kind == ElementType::Kind::varying;
+  const bool is_text = type.kind == ElementType::Kind::text || type.letter == 'S';
+  const bool is_list = shape.size() == 1 || (is_varying && shape.size() == 2 && shape[1] == 1);
+  if (!is_list || shape[0] == 0 || !(is_varying || is_text)) return std::nullopt;
+  return RowArrays::Values{name, type};
 }
 
 }  // namespace
@@ -43,24 +55,30 @@ Status RowArrays::take(const std::string& subject) {
     if (!status.ok() && status.code() != Code::invalid) return status;
     if (!status.ok() && why.ok()) why = status;
     const std::optional<Array> array = status.ok() ? array_of(*store_, name) : std::nullopt;
-    if (!array) {
+    const std::optional<Values> values = status.ok() && !array ? values_of(*store_, name) : std::nullopt;
+    if (!array && !values) {
       others_.push_back(name);
       continue;
     }
-    arrays_.push_back(*array);
+    if (array) arrays_.push_back(*array);
+    if (values) values_.push_back(*values);
     const std::uint64_t rows = store_->shape(name)[0];
-    const long double bytes = static_cast<long double>(rows) * static_cast<long double>(array->row_bytes);
+    const std::uint64_t row_bytes = array ? array->row_bytes : values->type.bytes;
+    const long double bytes = static_cast<long double>(rows) * static_cast<long double>(row_bytes);
     if (bytes > most) rows_ = rows;
     most = std::max(most, bytes);
   }
-  if (arrays_.empty() && !why.ok()) return why;
-  if (arrays_.empty()) return invalid("{}: has no array with rows of numbers", subject);
+  const bool is_empty = arrays_.empty() && values_.empty();
+  if (is_empty && !why.ok()) return why;
+  if (is_empty) return invalid("{}: has no array with rows of numbers", subject);
   if (rows_ > kMostRows) return invalid("{}: has {} rows (at most {} are read)", subject, rows_, kMostRows);
-  std::erase_if(arrays_, [&](const Array& array) {
-    const bool is_other = store_->shape(array.name)[0] != rows_;
-    if (is_other) others_.push_back(array.name);
-    return is_other;
-  });
+  const auto is_other = [&](const auto& array) {
+    const bool has_other_rows = store_->shape(array.name)[0] != rows_;
+    if (has_other_rows) others_.push_back(array.name);
+    return has_other_rows;
+  };
+  std::erase_if(arrays_, is_other);
+  std::erase_if(values_, is_other);
   return {};
 }
 
@@ -75,6 +93,31 @@ Result<ChunkedArray> RowArrays::chunked(const Array& array) const { return store
 
 Result<std::vector<RowPiece>> RowArrays::pieces(const Array& array) const {
   return store_->pieces(array.name);
+}
+
+Result<ValueArray> RowArrays::places(const Values& values) const {
+  if (values.type.kind == ElementType::Kind::varying) return store_->values(values.name);
+  OK_OR_RETURN(array, store_->chunked(values.name));
+  ValueArray found;
+  found.array = std::move(array);
+  const std::uint64_t bytes = values.type.bytes;
+  std::vector<std::byte> texts;
+  for (std::uint64_t row = 0; row < rows_; row += kTextsAtOnce) {
+    texts.resize(std::min(kTextsAtOnce, rows_ - row) * bytes);
+    RETURN_IF_ERROR(store_->read_rows(values.name, row, texts.size() / bytes, texts));
+    for (std::uint64_t at = 0; at < texts.size(); at += bytes) {
+      std::uint64_t length = bytes;
+      while (length > 0 && texts[at + length - 1] == std::byte{0}) --length;
+      found.places.push_back({row * bytes + at, length});
+    }
+  }
+  return found;
+}
+
+Result<std::string> RowArrays::text(const Values& values, std::uint64_t row) const {
+  std::vector<std::byte> letters(values.type.bytes);
+  RETURN_IF_ERROR(store_->read_rows(values.name, row, 1, letters));
+  return text_of_utf32(letters);
 }
 
 Result<std::vector<ShardPart>> RowArrays::parts() const { return store_->parts(); }

@@ -12,6 +12,8 @@
 #include "base/status.h"
 #include "base/tensor_view.h"
 #include "format/chunked/chunk_map.h"
+#include "format/chunked/value_array.h"
+#include "format/chunks/element_type.h"
 #include "format/samples/layout.h"
 #include "format/samples/reader.h"
 
@@ -26,8 +28,20 @@ class RowArrays {
     std::uint64_t row_bytes = 0;
   };
 
+  /// A list of values of different lengths, one for each row: text (of a fixed size, too), bytes, numbers.
+  struct Values {
+    std::string name;
+    ElementType type;
+
+    /// Whether each is text, and whether that lies in the file as it is read.
+    bool is_text() const {
+      return type.kind != ElementType::Kind::varying || type.letter == ElementType::kText;
+    }
+    bool is_utf32() const { return type.kind == ElementType::Kind::text; }
+  };
+
   /// Those with as many rows as the one with most bytes has. Errors as SampleArrays::open(); Invalid where
-  /// there is none of numbers, or more than 256 arrays.
+  /// there is none that can be read, or more than 256 arrays.
   static Result<RowArrays> open(const Path& file, ArrayFormat format);
   ~RowArrays();
   RowArrays(RowArrays&&) noexcept;
@@ -35,7 +49,9 @@ class RowArrays {
   std::uint64_t rows() const { return rows_; }
   /// Sorted by name.
   const std::vector<Array>& arrays() const { return arrays_; }
-  /// The others: of another number of rows, or of what is no number.
+  /// Sorted by name.
+  const std::vector<Values>& values() const { return values_; }
+  /// The others: of another number of rows, or of what is neither numbers nor text.
   const std::vector<std::string>& others() const { return others_; }
 
   /// The same of one that may be virtual: its rows in order.
@@ -44,6 +60,11 @@ class RowArrays {
   Result<std::vector<ShardPart>> parts() const;
   /// Where its chunks lie. Invalid, saying why, where they are in no one file.
   Result<ChunkedArray> chunked(const Array& array) const;
+  /// Where each row's value lies, text of a fixed size without the zeros behind it. Invalid, saying why,
+  /// where that is in no one file, Corrupt for what does not hold. REQUIRES: not UTF-32.
+  Result<ValueArray> places(const Values& values) const;
+  /// Text of a row that is UTF-32 there. REQUIRES: row < rows().
+  Result<std::string> text(const Values& values, std::uint64_t row) const;
   /// Rows of `array`, C order, little-endian. REQUIRES: first + count <= rows(), and `out` has room for them.
   Status read(const Array& array, std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
 
@@ -54,6 +75,7 @@ class RowArrays {
   std::unique_ptr<SampleArrays::Store> store_;
   std::uint64_t rows_ = 0;
   std::vector<Array> arrays_;
+  std::vector<Values> values_;
   std::vector<std::string> others_;
 };
 

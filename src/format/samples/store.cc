@@ -33,6 +33,7 @@ class Hdf5Store final : public SampleArrays::Store {
   }
   Result<std::uint64_t> run(const std::string& name) const override { return arrays_.at(name)->run(); }
   Result<ChunkedArray> chunked(const std::string& name) const override { return arrays_.at(name)->chunked(); }
+  Result<ValueArray> values(const std::string& name) const override { return arrays_.at(name)->values(); }
 
   Result<std::vector<RowPiece>> pieces(const std::string& name) override {
     OK_OR_RETURN(found, arrays_.at(name)->virtual_pieces());
@@ -109,6 +110,7 @@ class ZarrStore final : public SampleArrays::Store {
     return piece.begin;
   }
   Result<ChunkedArray> chunked(const std::string& name) const override { return arrays_.at(name)->chunked(); }
+  Result<ValueArray> values(const std::string& name) const override { return arrays_.at(name)->values(); }
   Result<std::vector<ShardPart>> parts() const override { return files_->parts(); }
 
  private:

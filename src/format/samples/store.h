@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "format/chunked/chunk_map.h"
+#include "format/chunked/value_array.h"
 #include "format/chunks/box.h"
 #include "format/chunks/element_type.h"
 #include "format/samples/layout.h"
@@ -37,6 +38,9 @@ class SampleArrays::Store {
   virtual Result<std::uint64_t> run(const std::string& name) const = 0;
   /// Where in the file its chunks lie. Invalid, saying why, where they do not lie there.
   virtual Result<ChunkedArray> chunked(const std::string& name) const = 0;
+  /// Of one of values of different lengths, where each lies. Invalid, saying why, where they lie in no one
+  /// file.
+  virtual Result<ValueArray> values(const std::string& name) const = 0;
   /// The same of one that may be virtual: piece by piece.
   virtual Result<std::vector<RowPiece>> pieces(const std::string& name) {
     OK_OR_RETURN(array, chunked(name));

@@ -150,7 +150,13 @@ Result<Buffer> ZarrArray::load_from_shard(std::span<const std::uint64_t> at) con
   return decode_chunk(sharding.inner, shape, stored.bytes(), subject);
 }
 
+Status ZarrArray::check_elements() const {
+  if (metadata_.type.kind != ElementType::Kind::varying) return {};
+  return invalid("{}: has values of different lengths", files_->name(path_));
+}
+
 Result<ChunkCache::Chunk> ZarrArray::chunk(std::span<const std::uint64_t> at) const {
+  RETURN_IF_ERROR(check_elements());
   return cache_->get({owner_, linear(at, counts_)},
                      [&] { return metadata_.sharding ? load_from_shard(at) : load_object(at); });
 }
@@ -212,6 +218,7 @@ Status ZarrArray::read(std::span<const std::uint64_t> begin, std::span<const std
 }
 
 Result<ZarrFiles::Piece> ZarrArray::run() const {
+  RETURN_IF_ERROR(check_elements());
   const std::string subject = files_->name(path_).string();
   const Pipeline& pipeline = metadata_.sharding ? metadata_.sharding->inner : metadata_.pipeline;
   if (!pipeline.codecs.empty())

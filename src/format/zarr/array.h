@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "format/chunked/chunk_map.h"
+#include "format/chunked/value_array.h"
 #include "format/chunks/chunk_cache.h"
 #include "format/zarr/files.h"
 #include "format/zarr/metadata.h"
@@ -49,7 +50,11 @@ class ZarrArray {
   /// Where its chunks lie in the file of the store, and how they are packed. Invalid, saying why, for a store
   /// of many files.
   Result<ChunkedArray> chunked() const;
-  /// `count` rows from `first` on; `out` is count x row_bytes().
+  /// Of values of different lengths: where each lies in the streams of bytes that its chunks unpack to, which
+  /// are unpacked once for that. Invalid for any but a list of them and for a chunk of over 1 GiB, Corrupt
+  /// for lengths that do not fit.
+  Result<ValueArray> values() const;
+  /// `count` rows from `first` on; `out` is count x row_bytes(). Invalid of values of different lengths.
   Status read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
   /// These rows, in this order. Each chunk is asked for once, however the rows lie.
   Status read_rows(std::span<const std::uint64_t> rows, std::span<std::byte> out) const;
@@ -59,10 +64,12 @@ class ZarrArray {
             std::shared_ptr<ChunkCache> cache);
 
   struct Box;
+  Status check_elements() const;
   Result<ChunkCache::Chunk> chunk(std::span<const std::uint64_t> at) const;
   Result<Buffer> load_object(std::span<const std::uint64_t> at) const;
   Result<Buffer> load_from_shard(std::span<const std::uint64_t> at) const;
   Result<Buffer> load_shard_index(std::span<const std::uint64_t> shard) const;
+  Status place_chunks(ChunkedArray& array) const;
   Status place_shard(std::span<const std::uint64_t> at, const ZarrFiles::Piece& piece,
                      ChunkedArray& array) const;
   std::string object_key(std::span<const std::uint64_t> at) const;

@@ -60,8 +60,8 @@ Status ZarrArray::place_shard(std::span<const std::uint64_t> at, const ZarrFiles
 }
 
 Result<ChunkedArray> ZarrArray::chunked() const {
-  const std::string subject = files_->name(path_).string();
-  if (metadata_.shape.empty()) return invalid("{}: is one number", subject);
+  RETURN_IF_ERROR(check_elements());
+  if (metadata_.shape.empty()) return invalid("{}: is one number", files_->name(path_).string());
   ChunkedArray array{.name = stoker::format("array '{}'", printable(path_)),
                      .shape = metadata_.shape,
                      .chunks = metadata_.inner_chunks(),
@@ -71,13 +71,20 @@ Result<ChunkedArray> ZarrArray::chunked() const {
                      .coder = zarr_chunk_coder(metadata_),
                      .places = {}};
   array.fill.resize(metadata_.type.bytes);
+  RETURN_IF_ERROR(place_chunks(array));
+  return array;
+}
+
+// All chunks of the grid that `array` has.
+Status ZarrArray::place_chunks(ChunkedArray& array) const {
   const Extents counts = grid(array.shape, array.chunks);
   std::uint64_t chunks = 1;
   for (const std::uint64_t count : counts)
     chunks = count > kMostChunks ? kMostChunks + 1 : std::min(kMostChunks + 1, chunks * count);
-  if (chunks > kMostChunks) return invalid("{}: has over {} chunks", subject, kMostChunks);
+  if (chunks > kMostChunks)
+    return invalid("{}: has over {} chunks", files_->name(path_).string(), kMostChunks);
   array.places.resize(chunks);
-  if (chunks == 0) return array;
+  if (chunks == 0) return {};
   const Extents objects = grid(metadata_.shape, metadata_.chunks);
   Extents at(objects.size());
   do {
@@ -90,7 +97,7 @@ Result<ChunkedArray> ZarrArray::chunked() const {
       array.places[number_of(at, counts)] = {piece->begin, piece->bytes, 0};
     }
   } while (step_on(at, objects));
-  return array;
+  return {};
 }
 
 }  // namespace stoker::formats

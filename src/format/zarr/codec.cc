@@ -58,6 +58,25 @@ Status unpack(const BytesCodec& codec, Bytes packed, std::span<std::byte> out, s
   return internal("{}: no such codec", subject);
 }
 
+// What the bytes of a compressor say of their size themselves, or what comes out of them.
+Result<std::uint64_t> expanded_bytes(const BytesCodec& codec, Bytes packed, std::uint64_t most,
+                                     std::string_view subject) {
+  switch (codec.kind) {
+    case CodecKind::blosc:
+      return unblosc_bytes(packed, subject);
+    case CodecKind::zstd:
+      return unzstd_bytes(packed, most, subject);
+    case CodecKind::gzip:
+      return inflated_bytes(Deflate::gzip, packed, most, subject);
+    case CodecKind::zlib:
+      return inflated_bytes(Deflate::zlib, packed, most, subject);
+    default:
+      break;
+  }
+  if (packed.size() < kLz4SizeBytes) return corrupt("{}: LZ4 data is damaged", subject);
+  return load<std::uint32_t>(packed, 0);
+}
+
 Result<std::string> pack(const BytesCodec& codec, Bytes bytes) {
   switch (codec.kind) {
     case CodecKind::blosc:
@@ -174,6 +193,26 @@ Result<Buffer> decode_chunk(const Pipeline& pipeline, ChunkShape shape, Bytes st
   if (turned.bytes().size() != bytes) return no_memory(subject, bytes);
   transpose(pipeline, shape, elements.bytes(), turned.bytes(), Direction::to_array);
   return turned;
+}
+
+Result<std::uint64_t> unpacked_bytes(const Pipeline& pipeline, Bytes stored, std::uint64_t most,
+                                     std::string_view subject) {
+  std::uint64_t bytes = stored.size();
+  for (std::size_t i = pipeline.codecs.size(); i-- > 0;) {
+    const BytesCodec& codec = pipeline.codecs[i];
+    if (codec.kind == CodecKind::shuffle) continue;
+    if (codec.kind == CodecKind::crc32c) {
+      if (bytes < kCrcBytes) return corrupt("{}: too short for its CRC-32C", subject);
+      bytes -= kCrcBytes;
+      continue;
+    }
+    // The only one that compresses: what is left of `stored` is what it made.
+    OK_OR_RETURN(expanded, expanded_bytes(codec, stored.first(bytes), most, subject));
+    bytes = expanded;
+  }
+  if (bytes > most)
+    return invalid("{}: unpacks to {} bytes (at most {} are read at once)", subject, bytes, most);
+  return bytes;
 }
 
 Result<std::string> encode_chunk(const Pipeline& pipeline, ChunkShape shape, Bytes elements) {

@@ -31,6 +31,11 @@ std::uint64_t most_stored_bytes(std::uint64_t bytes);
 Result<Buffer> decode_chunk(const Pipeline& pipeline, ChunkShape shape, std::span<const std::byte> stored,
                             std::string_view subject);
 
+/// How many bytes come out of a stored chunk of which that is not known. Invalid where they are over `most`,
+/// Corrupt for damage; decode_chunk() is what compares checksums.
+Result<std::uint64_t> unpacked_bytes(const Pipeline& pipeline, std::span<const std::byte> stored,
+                                     std::uint64_t most, std::string_view subject);
+
 /// The stored form of a chunk. REQUIRES: elements of exactly that shape.
 Result<std::string> encode_chunk(const Pipeline& pipeline, ChunkShape shape,
                                  std::span<const std::byte> elements);

@@ -107,6 +107,7 @@ Result<ZarrTypeV2> parse_zarr_v2_type(std::string_view name) {
 
 std::optional<std::string> zarr_v2_name(const ElementType& type, ByteOrder order) {
   if (type.kind == Kind::brain) return std::nullopt;
+  if (type.kind == Kind::varying) return "|O";
   const std::uint32_t size = type.kind == Kind::text ? type.bytes / 4 : type.bytes;
   const char sign = type.swap_unit() == 1 ? '|' : order == ByteOrder::big ? '>' : '<';
   std::string name = format("{}{}{}", sign, type.letter, size);
@@ -130,6 +131,9 @@ Result<ElementType> parse_zarr_v3_type(std::string_view json) {
   for (const Named& named : kNamed) {
     if (named.name == name) return element_type(named.dtype);
   }
+  if (name == "string") return ElementType::of_any_length(ElementType::kText);
+  if (name == "variable_length_bytes" || name == "bytes")
+    return ElementType::of_any_length(ElementType::kBytes);
   if (name == "complex64") return plain(Kind::complex, 8, 'c');
   if (name == "complex128") return plain(Kind::complex, 16, 'c');
   std::uint64_t bits = 0;
@@ -147,6 +151,8 @@ std::string zarr_v3_name(const ElementType& type) {
     }
   }
   if (type.kind == Kind::complex) return format("\"complex{}\"", type.bytes * 8);
+  if (type.kind == Kind::varying)
+    return type.letter == ElementType::kText ? "\"string\"" : "\"variable_length_bytes\"";
   if (type.kind == Kind::time) {
     const std::size_t letters = type.time_unit.find_first_not_of("0123456789");
     std::uint64_t factor = 1;

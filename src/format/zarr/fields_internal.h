@@ -92,6 +92,12 @@ class Fields {
 /// not read.
 BytesCodec bytes_codec(Fields& fields, std::string_view name, const Json& fields_of,
                        std::uint32_t element_bytes);
+/// What makes bytes of values of different lengths: a filter of version 2, a codec of version 3.
+inline std::string_view name_of_varying(const ElementType& type) {
+  return type.letter == ElementType::kText    ? "vlen-utf8"
+         : type.letter == ElementType::kBytes ? "vlen-bytes"
+                                              : "vlen-array";
+}
 /// Name, and configuration as version 3 has it.
 Json codec_json(const BytesCodec& codec, int version);
 

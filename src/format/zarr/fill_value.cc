@@ -177,21 +177,6 @@ std::uint32_t code_point(std::string_view sequence) {
   return code;
 }
 
-// Of what is no character: that of U+FFFD.
-std::string utf8(std::uint32_t code) {
-  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
-  if (code < 0x80) return {static_cast<char>(code)};
-  std::string text;
-  int shift = code < 0x800 ? 6 : code < 0x10000 ? 12 : 18;
-  const std::uint32_t first = shift == 6 ? 0xC0 : shift == 12 ? 0xE0 : 0xF0;
-  text += static_cast<char>(first | code >> shift);
-  while (shift > 0) {
-    shift -= 6;
-    text += static_cast<char>(0x80 | (code >> shift & 0x3F));
-  }
-  return text;
-}
-
 Result<OneValue> text_bytes(std::size_t size, const nlohmann::json& value) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() == 0) return OneValue(size);
   if (!value.is_string()) return unfit(value);
@@ -261,6 +246,9 @@ Result<OneValue> parse_fill_value(const ElementType& type, std::string_view json
       return raw_bytes(type.bytes, value);
     case Kind::text:
       return text_bytes(type.bytes, value);
+    case Kind::varying:
+      // What was never written has no bytes. NumPy's object 0 stands for nothing, too.
+      return value == "" || value == 0 ? Result(OneValue(type.bytes)) : unfit(value);
   }
   return unfit(value);
 }
@@ -290,15 +278,10 @@ std::string fill_value_json(const ElementType& type, std::span<const std::byte> 
         for (const std::byte byte : element) list.push_back(static_cast<int>(byte));
         return json_text(list);
       }
-    case Kind::text: {
-      std::string text;
-      for (std::size_t i = 0; i + 4 <= element.size(); i += 4) {
-        const auto code = value_of<std::uint32_t>(element.subspan(i, 4));
-        if (code == 0) break;
-        text += utf8(code);
-      }
-      return json_text(nlohmann::json(text));
-    }
+    case Kind::text:
+      return json_text(nlohmann::json(text_of_utf32(element)));
+    case Kind::varying:
+      return "\"\"";
   }
   return "null";
 }

@@ -59,6 +59,8 @@ Json pipeline_json(const Pipeline& pipeline, const ZarrMetadata& metadata) {
   if (!pipeline.axes.empty())
     codecs.push_back({{"name", "transpose"}, {"configuration", {{"order", pipeline.axes}}}});
   Json bytes = {{"name", "bytes"}};
+  if (metadata.type.kind == ElementType::Kind::varying)
+    bytes["name"] = zarr_json::name_of_varying(metadata.type);
   if (metadata.type.swap_unit() > 1) {
     bytes["configuration"] = {{"endian", pipeline.order == ByteOrder::big ? "big" : "little"}};
   }
@@ -84,6 +86,11 @@ Json sharding_json(const ZarrMetadata& metadata) {
 std::string v2_json(const ZarrMetadata& metadata) {
   const std::vector<BytesCodec>& codecs = metadata.pipeline.codecs;
   Json filters = Json::array();
+  if (metadata.type.kind == ElementType::Kind::varying) {
+    filters.push_back({{"id", zarr_json::name_of_varying(metadata.type)}});
+    if (metadata.type.letter == ElementType::kNumbers)
+      filters[0]["dtype"] = zarr_v2_name(element_type(metadata.type.of), ByteOrder::little).value_or("");
+  }
   Json compressor = nullptr;
   for (const BytesCodec& codec : codecs) {
     const bool is_last = &codec == &codecs.back();

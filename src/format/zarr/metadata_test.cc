@@ -87,8 +87,7 @@ TEST(ZarrMetadata, what_is_not_read_is_refused_by_name) {
   EXPECT_EQ(v2_error("[4, 3]", "[65536, 65536]"), "x/.zarray: a chunk has 2 GiB or more, which is not read");
   EXPECT_EQ(v2_error(R"("F")", R"("A")"), R"(x/.zarray: order: is neither "C" nor "F")");
   EXPECT_EQ(v2_error(">i2", "|O"),
-            "x/.zarray: dtype: data type '|O' is not read (numbers, complex numbers, times and text of a "
-            "fixed size are)");
+            "x/.zarray: dtype: objects of this kind are not read (vlen-utf8, vlen-bytes and vlen-array are)");
   EXPECT_EQ(v2_error(R"(">i2")", R"([["a", "<i2"]])"),
             "x/.zarray: dtype: elements of several fields are not read");
   EXPECT_EQ(v2_error("-1", "70000"), "x/.zarray: fill_value: fill value 70000 does not fit the data type");
@@ -194,6 +193,42 @@ TEST(ZarrTypes, names_of_both_versions) {
 TEST(ZarrMetadata, bare_words_of_python_become_texts) {
   EXPECT_EQ(quote_bare_numbers(R"({"a": NaN, "b": [-Infinity, Infinity], "NaN \" NaN": 1})"),
             R"({"a": "NaN", "b": ["-Infinity", "Infinity"], "NaN \" NaN": 1})");
+}
+
+TEST(ZarrMetadata, values_of_different_lengths_come_back_from_their_own_text) {
+  const auto v2 = [](std::string_view filter) {
+    return format(
+        R"({{"zarr_format": 2, "shape": [5], "chunks": [2], "dtype": "|O", "fill_value": 0, "order": "C",
+                      "filters": [{}], "compressor": {{"id": "zlib", "level": 1}}}})",
+        filter);
+  };
+  const std::pair<const char*, ElementType> filters[] = {
+      {R"({"id": "vlen-utf8"})", ElementType::of_any_length(ElementType::kText)},
+      {R"({"id": "vlen-bytes"})", ElementType::of_any_length(ElementType::kBytes)},
+      {R"({"id": "vlen-array", "dtype": "<f4"})",
+       ElementType::of_any_length(ElementType::kNumbers, DType::f32)}};
+  for (const auto& [filter, type] : filters) {
+    const auto parsed = parse_zarr_v2(v2(filter), "", "x");
+    ASSERT_TRUE(parsed.ok()) << parsed.status().to_string();
+    EXPECT_EQ(parsed->type, type);
+    EXPECT_EQ(parsed->pipeline.codecs.size(), 1u);
+    EXPECT_EQ(parse_zarr_v2(to_json(*parsed), "", "x").value(), *parsed);
+  }
+  EXPECT_FALSE(parse_zarr_v2(v2(R"({"id": "json2"})"), "", "x").ok());
+  EXPECT_FALSE(parse_zarr_v2(v2(R"({"id": "vlen-array", "dtype": ">f4"})"), "", "x").ok());
+  const auto v3 = [](std::string_view type, std::string_view codec) {
+    return format(
+        R"({{"zarr_format": 3, "node_type": "array", "shape": [5], "data_type": "{}", "fill_value": "",
+                      "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [2]}}}},
+                      "chunk_key_encoding": {{"name": "default"}}, "codecs": [{{"name": "{}"}}, {{"name": "crc32c"}}]}})",
+        type, codec);
+  };
+  const auto text = parse_zarr_v3(v3("string", "vlen-utf8"), "x");
+  ASSERT_TRUE(text.ok()) << text.status().to_string();
+  EXPECT_EQ(parse_zarr_v3(to_json(*text), "x").value(), *text);
+  EXPECT_EQ(parse_zarr_v3(v3("string", "bytes"), "x").status().to_string(),
+            "x: codecs: 'bytes' does not go with the array's type");
+  EXPECT_EQ(parse_zarr_v3(v3("int32", "vlen-utf8"), "x").status().code(), Code::invalid);
 }
 
 }  // namespace

@@ -22,13 +22,36 @@ void take_v2_layout(Fields& fields, const Json& document, ZarrMetadata& metadata
   metadata.separator = separator == "/" ? '/' : '.';
 }
 
+// NumPy's objects: what they are, the filter says that made bytes of them.
+std::optional<ElementType> type_of_objects(Fields& fields, const Json& document) {
+  const Json& filters = fields.find(document, "filters");
+  const Json& first = filters.is_array() && !filters.empty() ? filters[0] : fields.find(document, "");
+  const Json& id = fields.find(first, "id");
+  if (id == "vlen-utf8") return ElementType::of_any_length(ElementType::kText);
+  if (id == "vlen-bytes") return ElementType::of_any_length(ElementType::kBytes);
+  if (id == "vlen-array") {
+    const Result<ZarrTypeV2> items = parse_zarr_v2_type(fields.text(first, "dtype"));
+    const std::optional<DType> dtype = items.ok() ? items->type.dtype() : std::nullopt;
+    if (dtype && items->order == ByteOrder::little)
+      return ElementType::of_any_length(ElementType::kNumbers, *dtype);
+  }
+  fields.refuse("dtype", "objects of this kind are not read (vlen-utf8, vlen-bytes and vlen-array are)");
+  return std::nullopt;
+}
+
 void take_v2_type(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   const Json& name = fields.at(document, "dtype");
   if (name.is_array()) return fields.refuse("dtype", "elements of several fields are not read");
-  const Result<ZarrTypeV2> type = parse_zarr_v2_type(fields.text(document, "dtype"));
-  if (!type.ok()) return fields.refuse("dtype", type.error());
-  metadata.type = type->type;
-  if (type->type.swap_unit() > 1) metadata.pipeline.order = type->order;
+  if (name == "|O") {
+    const std::optional<ElementType> objects = type_of_objects(fields, document);
+    if (!objects) return;
+    metadata.type = *objects;
+  } else {
+    const Result<ZarrTypeV2> type = parse_zarr_v2_type(fields.text(document, "dtype"));
+    if (!type.ok()) return fields.refuse("dtype", type.error());
+    metadata.type = type->type;
+    if (type->type.swap_unit() > 1) metadata.pipeline.order = type->order;
+  }
   const Json& fill = fields.at(document, "fill_value");
   metadata.has_fill = !fill.is_null();
   Result<std::vector<std::byte>> bytes = parse_fill_value(metadata.type, json_ascii(fill));
@@ -44,7 +67,8 @@ void take_codecs(Fields& fields, const Json& document, ZarrMetadata& metadata) {
   const Json& filters = fields.find(document, "filters");
   if (!filters.is_null() && !filters.is_array()) fields.damaged("filters", "is not a list");
   if (filters.is_array()) {
-    for (const Json& filter : filters) add(filter);
+    const bool has_objects = metadata.type.kind == ElementType::Kind::varying;
+    for (std::size_t i = has_objects ? 1 : 0; i < filters.size(); ++i) add(filters[i]);
   }
   const Json& compressor = fields.find(document, "compressor");
   if (!compressor.is_null()) add(compressor);

@@ -61,6 +61,10 @@ void take_transpose(Fields& fields, const Json& configuration, std::size_t dimen
   pipeline.axes = std::move(axes);
 }
 
+std::string_view bytes_codec_of(const ElementType& type) {
+  return type.kind == ElementType::Kind::varying ? zarr_json::name_of_varying(type) : "bytes";
+}
+
 struct CodecChain {
   Pipeline pipeline;
   std::optional<Json> sharding;  // its configuration
@@ -75,11 +79,14 @@ CodecChain chain(Fields& fields, const Json& codecs, const ZarrMetadata& metadat
     if (!fields.status().ok()) return found;
     if (named.name == "transpose" && !has_bytes) {
       take_transpose(fields, named.configuration, metadata.shape.size(), found.pipeline);
-    } else if (named.name == "bytes" || named.name == "sharding_indexed") {
+    } else if (named.name == "bytes" || named.name == "sharding_indexed" || named.name == "vlen-utf8" ||
+               named.name == "vlen-bytes") {
       if (has_bytes) fields.damaged("codecs", "has two that turn an array into bytes");
       has_bytes = true;
       if (named.name == "sharding_indexed") {
         found.sharding = std::move(named.configuration);
+      } else if (named.name != bytes_codec_of(metadata.type)) {
+        fields.refuse("codecs", format("'{}' does not go with the array's type", named.name));
       } else if (metadata.type.swap_unit() > 1) {
         found.pipeline.order = byte_order(fields, named.configuration);
       }

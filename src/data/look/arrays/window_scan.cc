@@ -267,6 +267,7 @@ Result<ShardScan> scan_windows(const Path& path, const std::string& stem, const 
     return invalid("{}: windows are over arrays of HDF5 and Zarr (--window)", subject);
   const auto format = is_hdf5(name) ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr;
   OK_OR_RETURN(arrays, RowArrays::open(path, format));
+  if (arrays.arrays().empty()) return invalid("{}: has no array with rows of numbers", subject);
   Scan scan(arrays, options, subject);
   RETURN_IF_ERROR(scan.choose());
   OK_OR_RETURN(parts, arrays.parts());
