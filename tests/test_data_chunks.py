@@ -184,6 +184,28 @@ print(loader.stats()["chunks"])
     assert int(python(code, "full")) > 2 * chunks
 
 
+@pytest.mark.parametrize(("cache", "is_said"), [(64 * 144 - 1, True), (64 * 144, False)])
+def test_a_cache_smaller_than_a_chunk_is_told_with_what_would_be_enough(stoker, python, tmp_path, cache, is_said):
+    (tmp_path / "hub").mkdir()
+    write_hdf5(tmp_path / "hub/train.h5", {"compression": "lzf", "chunks": (64, 8, 3, 3)})
+    stoker("data", "index", "hub", code=0)
+    code = """
+import sys, warnings, stoker
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    for batch in stoker.Loader("hub", component="images.npy", transform=None, resident=int(sys.argv[2]),
+                               chunk_cache=int(sys.argv[1])): break
+print(*(f"{one.category.__name__} {one.message}" for one in said), sep="\\n", end="")
+"""
+    # A row lies in two chunks side by side, of 64 x 8 x 3 x 3 bytes each.
+    told = (
+        f"RuntimeWarning hub: the chunks of one sample unpack to 9.22 kB, only {cache / 1000:.2f} kB of them are kept: "
+        "nearly every sample unpacks its own again (chunk_cache)\n  try: chunk_cache=1048576"
+    )
+    assert python(code, cache, 0) == (told if is_said else "")
+    assert python(code, cache, 1 << 30) == ""  # unpacked once
+
+
 @pytest.mark.parametrize("at", [0.3, 0.6, 0.9])
 def test_damage_names_the_chunk_and_the_sample(stoker, python, tmp_path, at):
     (tmp_path / "hub").mkdir()

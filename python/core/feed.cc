@@ -132,6 +132,11 @@ Status Feed::open(const FeedOptions& options, data::LoaderOptions& o, const std:
   o.threads = advice_.threads;
   o.prefetch = advice_.prefetch;
   o.resident = advice_.resident;
+  const auto small = data::small_cache(*source_, {options.chunk_cache});
+  // What stays in memory is unpacked once.
+  if (small && o.resident.value < feeding.stored.value)
+    small_cache_ =
+        stoker::format("{} (chunk_cache)\n  try: chunk_cache={}", small->what, small->enough.value);
   for (const data::Field& field : o.fields) kinds_.push_back(field.kind);
   const std::optional<data::OrderState> from =
       resume ? std::optional<data::OrderState>(state_of(*resume)) : std::nullopt;

@@ -68,6 +68,8 @@ class Feed {
   nanobind::list skipped();
   std::string limiting_stage();
   const std::vector<std::string>& reasons() const { return advice_.reasons; }
+  /// Empty, or that less of packed chunks is kept than a sample needs.
+  const std::string& small_cache() const { return small_cache_; }
   nanobind::list classes() const;
   std::uint64_t samples() const { return source_->samples().size(); }
   std::string version() const { return source_->manifest().version; }
@@ -83,6 +85,7 @@ class Feed {
   std::shared_ptr<formats::ShardSource> source_;         // shared with the batches, for their keys
   std::vector<const formats::LocalShardSource*> local_;  // what source_ is made of
   data::Advice advice_;
+  std::string small_cache_;
   std::vector<data::FieldKind> kinds_;  // of the batches' columns
   std::mutex mutex_;                    // taken without the GIL; guards the calls of loader_
   std::unique_ptr<data::Loader> loader_;

@@ -98,6 +98,7 @@ void define_feed(nb::module_& m) {
       .def_prop_ro("batches_per_epoch", &Feed::batches_per_epoch)
       .def_prop_ro("batches_left", &Feed::batches_left)
       .def_prop_ro("reasons", &Feed::reasons)
+      .def_prop_ro("small_cache", &Feed::small_cache)
       .def_prop_ro("classes", &Feed::classes)
       .def_prop_ro("samples", &Feed::samples)
       .def_prop_ro("version", &Feed::version)

@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import os
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -96,6 +97,8 @@ class Loader:
         self._opened_at, self._first_batch_s = time.perf_counter(), 0.0
         self._feed = _core.Feed(self._options)
         _open_loaders.add(self)
+        if self._feed.small_cache and self.rank == 0:
+            warnings.warn(f"{self._options['paths'][0]}: {self._feed.small_cache}", RuntimeWarning, stacklevel=2)
 
     def __iter__(self) -> Iterator[Batch]:
         """This epoch's batches from where the state stands; after an epoch that was left early, those of the next. Which

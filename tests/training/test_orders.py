@@ -64,6 +64,19 @@ def test_the_order_is_shown_and_recorded(stoker, job):
     assert "shuffle: by_chunk" in recorded and "window: 20" in recorded and "chunk_cache: 64KiB" in recorded
 
 
+def test_a_cache_smaller_than_a_chunk_is_told_once(stoker, job):
+    few = ("--set", "train.steps=2", "--set", "train.chunk_cache=300B")
+    done = stoker("run", job, *few, code=0)
+    told = (
+        "data.train: the chunks of one sample unpack to 384 B, only 300 B of them are kept: nearly every sample unpacks "
+        "its own again (train.chunk_cache)\n"
+    )
+    log = (trained.the_run(stoker.folder) / "attempts/1/ranks").glob("*")
+    said = done.out + done.err + "".join(path.read_text() for path in log)
+    assert said.count(told) >= 1
+    assert "try: train: {chunk_cache: 1MiB}" in said
+
+
 def test_ranks_share_a_window_by_chunk_and_see_each_sample_once(stoker, job):
     stoker("run", job, code=0, timeout=300)
     ranks = receipts.receipts_of(trained.the_run(stoker.folder))

@@ -142,4 +142,20 @@ Advice advise(const Machine& machine, const Feeding& feeding, const Wanted& want
   return advice;
 }
 
+std::optional<SmallCache> small_cache(const formats::ShardSource& source, ByteCount kept) {
+  std::uint64_t needed = 0;
+  for (const formats::IndexSection* shard : source.samples().sections()) {
+    if (shard->chunks() != nullptr) needed = std::max(needed, shard->chunks()->most_for_a_sample());
+  }
+  if (needed <= kept.value) return std::nullopt;
+  constexpr std::uint64_t kUnit = 1u << 20;
+  // Twice that much: a sample's neighbours may lie across the border.
+  const ByteCount enough{(2 * needed + kUnit - 1) / kUnit * kUnit};
+  return SmallCache{
+      format("the chunks of one sample unpack to {}, only {} of them are kept: nearly every sample "
+             "unpacks its own again",
+             rounded({needed}), rounded(kept)),
+      enough};
+}
+
 }  // namespace stoker::data

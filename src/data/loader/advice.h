@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "data/loader.h"
+#include "format/shard_source.h"
 
 namespace stoker::data {
 
@@ -49,5 +50,13 @@ struct Advice {
   std::vector<std::string> reasons;
 };
 Advice advise(const Machine& machine, const Feeding& feeding, const Wanted& wanted);
+
+/// That less of packed chunks is kept than one sample of the split touches: nearly every sample then unpacks
+/// its own again.
+struct SmallCache {
+  std::string what;  ///< a line that says so
+  ByteCount enough;  ///< to be kept in place of it
+};
+std::optional<SmallCache> small_cache(const formats::ShardSource& source, ByteCount kept);
 
 }  // namespace stoker::data

@@ -259,17 +259,6 @@ bool ChunkMap::has_columns() const {
   });
 }
 
-std::uint64_t ChunkMap::largest_window() const {
-  std::uint64_t largest = 0;
-  for (const Array& array : arrays_) {
-    std::uint64_t bytes = 0;
-    for (const Windows::Part& part : array.is.windows.value_or(Windows()).parts)
-      bytes += arrays_[part.array].chunk_bytes;
-    largest = std::max(largest, bytes);
-  }
-  return largest;
-}
-
 std::string ChunkMap::encode() const {
   json list = json::array();
   for (const Array& array : arrays_) list.push_back(described(array.is));
@@ -357,21 +346,6 @@ std::uint64_t ChunkMap::block(std::uint64_t at) const {
     block = (at - array.begin) / array.unit() / array.is.chunks[0];
   }
   return std::uint64_t{number} << kArrayShift | block;
-}
-
-ChunkMap::Sum ChunkMap::sum() const {
-  Sum sum;
-  for (const Array& array : arrays_) {
-    for (const StoredChunk& place : array.is.places) {
-      if (place.is_missing()) continue;
-      const std::uint64_t bytes = array.is.is_list() ? place.unpacked() : array.chunk_bytes;
-      ++sum.chunks;
-      sum.packed += place.bytes;
-      sum.unpacked += bytes;
-      sum.largest = std::max(sum.largest, bytes);
-    }
-  }
-  return sum;
 }
 
 }  // namespace stoker::formats

@@ -115,6 +115,8 @@ class ChunkMap {
   bool has_columns() const;
   /// Unpacked bytes of one chunk of each of the arrays that a row of windows shows; 0 without any.
   std::uint64_t largest_window() const;
+  /// Unpacked bytes of all chunks that one sample touches, at most: what has to be kept for its neighbours.
+  std::uint64_t most_for_a_sample() const;
   /// Empty where the shard is one file.
   const std::vector<ShardPart>& parts() const { return parts_; }
   /// Unpacked, of all arrays.

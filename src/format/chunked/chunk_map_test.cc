@@ -74,6 +74,28 @@ std::string read(const Packed& packed, const ChunkMap& map, std::uint64_t offset
   return status.ok() ? out : status.to_string();
 }
 
+TEST(ChunkMap, knows_what_the_chunks_of_one_sample_unpack_to) {
+  const Packed packed;
+  EXPECT_EQ(packed.map().most_for_a_sample(), 2u * 16);  // two chunks of 4 x 4 side by side
+  ChunkedArray windows{.name = "windows",
+                       .shape = {},
+                       .chunks = {},
+                       .element_bytes = 1,
+                       .fill = {},
+                       .head = {},
+                       .coder = nullptr,
+                       .places = {}};
+  const auto needs = [&](Extents size, Extents step) {
+    windows.windows = Windows{size, step, {1, 1}, {{0, {0, 0}}}};
+    return ChunkMap::create({packed.array, windows}, packed.bytes.size(), "x.h5").value().most_for_a_sample();
+  };
+  EXPECT_EQ(needs({4, 4}, {4, 4}), 16u);
+  EXPECT_EQ(needs({4, 4}, {1, 4}),
+            2u * 16);  // one that begins in the middle of a chunk reaches into the next
+  EXPECT_EQ(needs({1, 4}, {1, 4}), 16u);
+  EXPECT_EQ(needs({9, 6}, {1, 1}), 3u * 2 * 16);
+}
+
 TEST(ChunkReader, gives_every_range_of_the_unpacked_bytes) {
   const Packed packed;
   const ChunkMap map = packed.map();

@@ -7,6 +7,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include "data/loader/advice.h"
 #include "torch/edge.h"
 #include "torch/trainer/learn/numerics.h"
 #include "torch/trainer/setup/datasets.h"
@@ -108,6 +109,11 @@ Status Setup::open_data() {
   if (train_.validation_data && train_.validate_every > 0) {
     OK_OR_RETURN(validation, open_dataset(job_, environment_, *train_.validation_data));
     parts_->validation_data.emplace(std::move(validation));
+  }
+  const auto small = data::small_cache(parts_->training_data->source(), train_.chunk_cache);
+  if (is_first() && small) {
+    voice_.warn(format("data.{}: {} (train.chunk_cache)\n  try: train: {{chunk_cache: {}}}",
+                       train_.training_data, small->what, to_text(small->enough)));
   }
   return {};
 }
