@@ -1,12 +1,14 @@
 // The map of a packed shard's chunks on any bytes: refused, or what it says of itself holds, it is the same
-// after it was written again, and every unpacked byte reads as something or as an error. The shard is the
-// same bytes.
+// after it was written again, and every unpacked byte reads as something or as an error, whichever coder its
+// chunks have. The first eight bytes say how long the map is, the shard is behind it.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include "base/file.h"
 #include "format/chunked/chunk_reader.h"
+#include "format/load.h"
 
 using namespace stoker;
 using namespace stoker::formats;
@@ -33,10 +35,13 @@ void read_some(const ChunkMap& map, const Path& shard) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const TempDirectory folder;
   const auto bytes = std::as_bytes(std::span(data, size));
-  const auto map = ChunkMap::parse(bytes, size, "fuzz");
+  if (size < sizeof(std::uint64_t)) return 0;
+  const auto length = std::min<std::uint64_t>(load<std::uint64_t>(bytes, 0), size - sizeof(std::uint64_t));
+  const auto shard = bytes.subspan(sizeof(std::uint64_t) + length);
+  const auto map = ChunkMap::parse(bytes.subspan(sizeof(std::uint64_t), length), shard.size(), "fuzz");
   if (!map.ok()) return 0;
   const std::string text = map->encode();
-  const auto again = ChunkMap::parse(std::as_bytes(std::span(text)), size, "fuzz");
+  const auto again = ChunkMap::parse(std::as_bytes(std::span(text)), shard.size(), "fuzz");
   if (!again.ok() || again->bytes() != map->bytes() || again->encode() != text) std::abort();
   const ChunkMap::Sum sum = map->sum();
   constexpr std::uint64_t kSmall = 1u << 20;
@@ -44,8 +49,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const ChunkMap::Array& array : map->arrays()) {
     if (array.row_bytes > kSmall) return 0;
   }
-  const std::string shard(reinterpret_cast<const char*>(data), size);
-  if (!write_file(folder / "shard", shard).ok()) std::abort();
+  (void)map->most_for_a_sample();
+  const std::string content(reinterpret_cast<const char*>(shard.data()), shard.size());
+  if (!write_file(folder / "shard", content).ok()) std::abort();
   read_some(*map, folder / "shard");
   return 0;
 }

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 from array_seeds import array_seeds
+from index_seeds import index_seeds, number_tables
 from parquet_seeds import parquet_seeds
 from PIL import Image
 from run_seeds import run_seeds
@@ -94,7 +95,7 @@ def dvc() -> list[bytes]:
 
 
 def chunk_maps() -> list[bytes]:
-    """Of a plain array of 4 x 4 bytes in two chunks, and of a list of one page that nothing packs."""
+    """Of a plain array of 4 x 4 bytes in two chunks, and of a list of one page that nothing packs; the shard behind it."""
     grid = {
         "name": "x", "shape": [4, 4], "chunks": [2, 4], "element_bytes": 1, "fill": "00", "head": "3c3e",
         "coder": "plain", "coding": '{"swap":1}', "places": 2,
@@ -105,7 +106,8 @@ def chunk_maps() -> list[bytes]:
     for array, places in ((grid, (0, 8, 0, 8, 8, 0)), (zlib, (0, 8, 0, 8, 8, 0)), (pages, (4, 20, 20))):
         text = json.dumps([array]).encode()
         padding = bytes(-len(text) % 8)
-        made.append(struct.pack("<Q", len(text)) + text + padding + struct.pack(f"<{len(places)}Q", *places))
+        whole = struct.pack("<Q", len(text)) + text + padding + struct.pack(f"<{len(places)}Q", *places)
+        made.append(struct.pack("<Q", len(whole)) + whole + bytes(range(24)))
     return made
 
 
@@ -145,7 +147,12 @@ def seeds() -> dict[str, list[bytes]]:
     command = REPOSITORY / "build/release/bin/stoker"
     found |= array_seeds() | run_seeds()
     found["parquet_fuzz"] = parquet_seeds()
-    return found | (from_a_dataset(command) if command.exists() else {})
+    # Behind the byte that says what is chosen of a table.
+    found["table_layout_fuzz"] = [bytes([which]) + table for table in number_tables() for which in (0, 1, 6)]
+    if command.exists():
+        found["chunk_map_fuzz"] += index_seeds(command)
+        found |= from_a_dataset(command)
+    return found
 
 
 def main() -> int:
