@@ -198,7 +198,7 @@ def test_a_contact_sheet_shows_pictures_of_every_class_and_what_is_broken(stoker
     data[hurt.offset_data + 30] ^= 1
     shard.write_bytes(data)
     done = stoker("data", "sample", "out", "--count", "162", "-o", "page.html", code=0)
-    assert re.fullmatch(r"wrote page.html: 162 pictures, \d+ kB, 1 broken\n", done.out)
+    assert re.fullmatch(r"wrote page.html: 162 samples, \d+ kB, 1 broken\n", done.out)
     page = (tmp_path / "page.html").read_text()
     assert page.count("<figure>") == 162
     assert len(re.findall(r"<h2>(cat|dog)</h2>", page)) == 2
@@ -215,7 +215,7 @@ def test_a_contact_sheet_shows_pictures_of_every_class_and_what_is_broken(stoker
     stoker("data", "sample", "out", "--count", "10", "-o", "c.html", "--seed", "1", code=0)
     pages = [(tmp_path / f"{name}.html").read_text() for name in "abc"]
     assert pages[0] == pages[1] != pages[2]
-    assert "10 pictures" in again.out
+    assert "10 samples" in again.out
 
 
 @pytest.mark.needs("chromium")

@@ -150,7 +150,7 @@ def test_what_holds_nothing_or_is_broken_is_said(stoker, tmp_path):
     ]
     packing.indexed_files(stoker, tmp_path, files)
     done = stoker("data", "sample", "shards", code=0)
-    assert re.fullmatch(r"wrote sample.html: 1 pictures, \S+ k?B, 1 broken\n", done.out)
+    assert re.fullmatch(r"wrote sample.html: 1 sample, \S+ k?B, 1 broken\n", done.out)
     page = (tmp_path / "sample.html").read_text()
     assert page.count('<div class="numbers text">empty</div>') == 2
     assert page.count('class="broken"') == 3
@@ -170,7 +170,7 @@ def test_a_table_is_shown_by_class_and_an_image_beside_its_numbers(stoker, tmp_p
     packing.indexed_files(stoker, tmp_path, files)
     told = json.loads(stoker("data", "sample", "shards", "--count", "10", "--json", code=0).out)
     page = (tmp_path / "sample.html").read_text()
-    assert told["pictures"] == page.count("<figure>") == len(pictures(page, "jpeg")) == 10
+    assert told["samples"] == page.count("<figure>") == len(pictures(page, "jpeg")) == 10
     assert len(re.findall(r"<h2>label [01]</h2>", page)) == 2
     assert page.count('<p class="array">and 9 more arrays</p>') == 10
     assert len(re.findall(r"<figcaption>\d+<br>16x12, ", page)) == 10

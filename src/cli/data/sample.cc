@@ -1,5 +1,6 @@
 // `stoker data sample DATASET`: docs/commands/data-sample.md
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -29,10 +30,10 @@ int data_sample(std::span<const std::string> words, Output& out) {
   const Result<data::ContactSheet> sheet = data::contact_sheet(dataset, options);
   if (!sheet.ok()) return out.fail(sheet.error());
   if (const Status status = write_file(page, sheet->html); !status.ok()) return out.fail(status);
-  out.line("wrote {}: {} pictures, {}{}", printable(page), sheet->pictures, rounded({sheet->html.size()}),
-           sheet->broken == 0 ? "" : format(", {} broken", sheet->broken));
+  out.line("wrote {}: {}, {}{}", printable(page), counted(sheet->samples, "sample"),
+           rounded({sheet->html.size()}), sheet->broken == 0 ? "" : format(", {} broken", sheet->broken));
   const nlohmann::ordered_json json = {{"page", printable(page)},
-                                       {"pictures", sheet->pictures},
+                                       {"samples", sheet->samples},
                                        {"broken", sheet->broken},
                                        {"bytes", sheet->html.size()}};
   out.json(json_text(json));

@@ -180,7 +180,7 @@ class Sheet {
       is_whole = add_array(source, candidate.sample, arrays[i], html) && is_whole;
     if (arrays.size() > kMostArrays)
       html += format("<p class=\"array\">and {} more arrays</p>", arrays.size() - kMostArrays);
-    ++sheet.pictures;
+    ++sheet.samples;
     if (!is_whole) ++sheet.broken;
     sheet.html += format("<figure>{}<figcaption>{}</figcaption></figure>\n", html, caption);
   }

@@ -18,7 +18,7 @@ struct ContactSheetOptions {
 
 struct ContactSheet {
   std::string html;
-  std::uint32_t pictures = 0;
+  std::uint32_t samples = 0;
   std::uint32_t broken = 0;  ///< shown with what is wrong in place of a picture
 };
 
