@@ -7,7 +7,7 @@
 namespace stoker::formats {
 namespace {
 
-std::vector<std::byte> bytes_of(std::string_view text) {
+std::vector<std::byte> owned_bytes(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -24,13 +24,13 @@ std::vector<std::byte> offsets() {
     text += static_cast<char>(row * 2);
     text += '\0';
   }
-  return bytes_of(text + '\0');
+  return owned_bytes(text + '\0');
 }
 
 // The second is all missing; the others have 1 to 2 and 5 to 9.
 std::vector<std::byte> columns() {
   using namespace std::string_view_literals;
-  return bytes_of(
+  return owned_bytes(
       "\x19\x31\x02\x01\x02\x19\x38\x01\x01\x00\x01\x05\x19\x38\x01\x02\x00\x01\x09\x15\x02\x19\x36\x00\x0A\x04\x00"sv);
 }
 
