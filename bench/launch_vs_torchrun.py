@@ -74,7 +74,7 @@ def in_turns_of_three(folder: Path) -> list[tuple[float, float, float]]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as box:
         folder = Path(box)
-        write_batches(folder / "batches", seed=1, batch=64, size=32, steps=1)
+        write_batches(folder / "batches", seed=1, batch=50, size=32, steps=1)  # as the job has it
         subprocess.run(
             ["tar", "xf", REPOSITORY / "examples/cifar10/cifar10-6000.tar", "--one-top-level=images"],
             cwd=folder,
