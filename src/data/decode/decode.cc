@@ -37,6 +37,20 @@ Result<ImageKind> image_kind(std::span<const std::byte> bytes) {
                  hex(bytes.first(std::min<std::size_t>(4, bytes.size()))));
 }
 
+std::string_view image_extension(std::span<const std::byte> bytes) {
+  const Result<ImageKind> kind = image_kind(bytes);
+  if (!kind.ok()) return "";
+  switch (*kind) {
+    case ImageKind::jpeg:
+      return "jpg";
+    case ImageKind::png:
+      return "png";
+    case ImageKind::webp:
+      return "webp";
+  }
+  return "";
+}
+
 Result<ImageInfo> inspect_image(std::span<const std::byte> bytes, const DecodeLimits& limits) {
   OK_OR_RETURN(kind, image_kind(bytes));
   switch (kind) {

@@ -20,6 +20,11 @@ std::string_view to_text(ImageKind kind);
 /// The kind its first bytes announce, whatever the file is called. Fails with Invalid for anything else.
 Result<ImageKind> image_kind(std::span<const std::byte> bytes);
 
+/// So many first bytes are enough to tell the kind.
+constexpr std::size_t kImageHead = 16;
+/// What a file with these first bytes is called: "jpg", "png", "webp", or empty for what is no image.
+std::string_view image_extension(std::span<const std::byte> bytes);
+
 /// Larger images are refused before memory is taken for them.
 struct DecodeLimits {
   std::uint64_t pixels = 100'000'000;

@@ -58,14 +58,11 @@ Result<std::string> key_of(const formats::ExampleRecord& record, const formats::
   return std::string();
 }
 
-// "jpg", "png", "webp", or empty for what is no image.
-Result<std::string> image_extension(const formats::RecordFile& file, const formats::ReadAt& read) {
-  std::array<std::byte, 16> head{};
+Result<std::string> extension_of(const formats::RecordFile& file, const formats::ReadAt& read) {
+  std::array<std::byte, kImageHead> head{};
   const auto bytes = std::span(head).first(std::min<std::uint64_t>(head.size(), file.bytes));
   RETURN_IF_ERROR(read(file.offset, bytes));
-  const Result<ImageKind> kind = image_kind(bytes);
-  if (!kind.ok()) return std::string();
-  return std::string(*kind == ImageKind::jpeg ? "jpg" : *kind == ImageKind::png ? "png" : "webp");
+  return std::string(image_extension(bytes));
 }
 
 }  // namespace
@@ -96,7 +93,7 @@ Result<ShardSample> sample_of_example(const formats::ExampleRecord& record, cons
   sample.bytes = record.bytes;
   std::vector<std::string> kinds;
   for (const formats::RecordFile& file : record.files) {
-    OK_OR_RETURN(kind, image_extension(file, read));
+    OK_OR_RETURN(kind, extension_of(file, read));
     kinds.push_back(std::move(kind));
   }
   const auto images = std::count_if(kinds.begin(), kinds.end(), [](auto& kind) { return !kind.empty(); });

@@ -20,7 +20,8 @@ namespace {
 constexpr std::size_t kShown = 5;  // pieces of evidence of one finding
 constexpr std::uint64_t kSmallFile = 1'000'000;
 constexpr std::uint64_t kManyFiles = 10'000;
-constexpr std::uint64_t kFullPercent = 90;
+constexpr std::uint64_t kFullPercent = 90;   // of the inodes
+constexpr std::uint64_t kShardsAddOneIn = 10;  // bytes: headers, padding, the index
 
 // What one look at a file gave.
 struct Seen {
@@ -356,15 +357,15 @@ class Linter {
     census.disk_free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
     census.disk_files = info.f_files;
     census.disk_files_free = info.f_favail;
-    // As df counts: what is kept back for root or beyond a quota belongs to neither side.
-    const auto is_full = [](std::uint64_t used, std::uint64_t free) {
-      return used > 0 && used * (100 - kFullPercent) > free * kFullPercent;
-    };
-    if (is_full((info.f_blocks - info.f_bfree) * info.f_frsize, census.disk_free))
+    // How full a disk is, is no matter as long as the shards find room beside what they are made of.
+    if (!census.is_dataset && census.disk_free < census.bytes + census.bytes / kShardsAddOneIn)
       find("disk-full", Level::advice,
-           format("{} of {} are free there", rounded({census.disk_free}), rounded({census.disk_bytes})), {},
-           "pack to another filesystem");
-    if (is_full(info.f_files - info.f_ffree, census.disk_files_free))
+           format("{} of {} are free there: shards of these {} would not fit", rounded({census.disk_free}),
+                  rounded({census.disk_bytes}), rounded({census.bytes})),
+           {}, "pack to another filesystem");
+    // As df counts: what is kept back for root or beyond a quota belongs to neither side.
+    const std::uint64_t used = info.f_files - info.f_ffree;
+    if (used > 0 && used * (100 - kFullPercent) > census.disk_files_free * kFullPercent)
       find("inodes-full", Level::advice,
            format("{} of {} inodes are free there", grouped(census.disk_files_free),
                   grouped(census.disk_files)),

@@ -83,12 +83,10 @@ Result<std::string> ValueRows::picture_kind(const Kind& kind) const {
   if (!is_of_bytes(kind.of->type)) return std::string();
   for (const formats::ValueArray::Place& place : kind.places) {
     if (place.bytes == 0) continue;
-    std::array<std::byte, 16> head{};
+    std::array<std::byte, kImageHead> head{};
     const auto bytes = std::span(head).first(std::min<std::uint64_t>(head.size(), place.bytes));
     RETURN_IF_ERROR(reader_->read(shard_, place.begin, bytes));
-    const Result<ImageKind> picture = image_kind(bytes);
-    if (!picture.ok()) break;
-    return std::string(*picture == ImageKind::jpeg ? "jpg" : *picture == ImageKind::png ? "png" : "webp");
+    return std::string(image_extension(bytes));
   }
   return std::string();
 }

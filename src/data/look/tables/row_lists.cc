@@ -14,7 +14,6 @@ using formats::ParquetValues;
 namespace {
 
 constexpr std::size_t kLongestJson = std::size_t{1} << 30;
-constexpr std::size_t kImageHead = 16;
 
 bool is_called_text(const ParquetLeaf& leaf) {
   return leaf.logical == "text" || leaf.logical == "json" || leaf.logical == "enum";
@@ -83,10 +82,8 @@ SlotRange slots_of(const ParquetValues& values, std::uint64_t row) {
 
 std::string extension_of_item(const std::string& name, std::uint64_t number,
                               std::span<const std::byte> bytes) {
-  std::string extension = format("{}.{}", name, number);
-  const Result<ImageKind> kind = image_kind(bytes.first(std::min(bytes.size(), kImageHead)));
-  if (!kind.ok()) return extension;
-  return extension + (*kind == ImageKind::jpeg ? ".jpg" : *kind == ImageKind::png ? ".png" : ".webp");
+  const std::string_view image = image_extension(bytes.first(std::min(bytes.size(), kImageHead)));
+  return format("{}.{}{}{}", name, number, image.empty() ? "" : ".", image);
 }
 
 }  // namespace stoker::data
