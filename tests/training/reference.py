@@ -8,15 +8,19 @@
     python reference.py cost   MODEL CLASSES SEED BATCHES OUT [STEPS]
     python reference.py pace   MODEL CLASSES SEED BATCHES OUT [STEPS]
     python reference.py first-step MODEL CLASSES SEED BATCHES OUT       (writes the time of day at its end to OUT-<rank>)
+    python reference.py serve       (reads lines of JSON: [[{VARIABLE: VALUE, ...}, [WORD, ...]], ...], for each rank its
+                                     environment and arguments as above; answers with their exit codes)
 
 Arguments and files are those of tests/programs/torch_steps.cc.
 """
 
 import contextlib
 import itertools
+import json
 import os
 import sys
 import time
+import traceback
 import types
 from pathlib import Path
 
@@ -294,7 +298,35 @@ def first_step(model: nn.Module, arguments: types.SimpleNamespace, out) -> None:
     torch.distributed.destroy_process_group()
 
 
-def main(mode: str, name: str, classes: str, seed: str, *rest: str) -> None:
+def start(environment: dict[str, str], words: list[str]) -> int:
+    """Runs main in a process of its own; its number."""
+    if process := os.fork():
+        return process
+    code = 1
+    try:
+        os.environ.update(environment)
+        main(*words)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def serve() -> None:
+    """Ranks that share one import: it takes each of them ten times as long as five steps of a small model."""
+    import torch._dynamo  # by DistributedDataParallel, when the first is made
+    import torchvision.models  # noqa: F401
+
+    for line in sys.stdin:
+        ranks = [start(*rank) for rank in json.loads(line)]
+        print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1]) for rank in ranks]), flush=True)
+
+
+def main(mode: str, name: str = "", classes: str = "0", seed: str = "0", *rest: str) -> None:
+    if mode == "serve":
+        serve()
+        return
     if mode == "shapes":
         shapes(name, int(classes), int(seed), Path(rest[0]))
         return

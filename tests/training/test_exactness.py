@@ -1,11 +1,15 @@
 """Stoker's training in C++ gives the bytes that Python's DistributedDataParallel gives, and its models are torchvision's."""
 
+import json
 import math
 import os
+import signal
 import struct
 import subprocess
 import sys
 from array import array
+from collections.abc import Iterator
+from contextlib import suppress
 from operator import sub
 from pathlib import Path
 
@@ -40,34 +44,69 @@ def run(commands: list[list], environments: list[dict]) -> None:
     assert all(code == 0 for _, code in outcomes), outcomes
 
 
+def environments(world: int) -> list[dict[str, str]]:
+    port = free_port()
+    return [
+        {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(world),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        for rank in range(world)
+    ]
+
+
 def run_ranks(
-    program: list,
-    batches: list[Path],
-    outs: list[Path],
-    model: str,
-    words: list[str],
-    mode="train",
-    hosts="",
-    **variables,
+    batches: list[Path], outs: list[Path], model: str, words: list[str], mode="train", hosts="", **variables
 ) -> None:
     """`hosts`: a letter for each rank, to pretend that they are on several."""
-    port = free_port()
-    world = len(batches)
+    places = [{"PLACE": host} for host in hosts] or [{} for _ in batches]
     run(
-        [[*program, mode, model, 10, 7, batches[rank], outs[rank], *words] for rank in range(world)],
-        [
-            {
-                "RANK": str(rank),
-                "LOCAL_RANK": str(rank),
-                "WORLD_SIZE": str(world),
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(port),
-            }
-            | variables
-            | ({"PLACE": hosts[rank]} if hosts else {})
-            for rank in range(world)
-        ],
+        [[STEPS, mode, model, 10, 7, *files, *words] for files in zip(batches, outs, strict=True)],
+        [rank | place | variables for rank, place in zip(environments(len(batches)), places, strict=True)],
     )
+
+
+class Python:
+    """reference.py's processes, which share one import of torch."""
+
+    def __init__(self, log: Path):
+        self.log = log
+        with open(log, "w") as errors:
+            self.server = subprocess.Popen(
+                [sys.executable, REFERENCE, "serve"],
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+
+    def run(self, *ranks: tuple[dict[str, str], list]) -> None:
+        asked = [(environment, [str(word) for word in words]) for environment, words in ranks]
+        self.server.stdin.write(json.dumps(asked) + "\n")
+        self.server.stdin.flush()
+        answer = self.server.stdout.readline()
+        assert answer == json.dumps([0 for _ in ranks]) + "\n", f"{answer}{self.log.read_text()}"
+
+    def run_ranks(self, batches: list[Path], outs: list[Path], model: str, words: list[str], mode="train") -> None:
+        each = zip(environments(len(batches)), batches, outs, strict=True)
+        self.run(*((place, [mode, model, 10, 7, batch, out, *words]) for place, batch, out in each))
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.server.pid, signal.SIGKILL)
+        self.server.communicate()
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory) -> Iterator[Python]:
+    processes = Python(tmp_path_factory.mktemp("python") / "log")
+    yield processes
+    processes.close()
 
 
 def expect_same(ours: Path, theirs: Path) -> int:
@@ -98,12 +137,12 @@ def expect_same_training(ours: list[Path], theirs: list[Path], steps: int) -> No
     [("resnet50", 2), pytest.param("resnet18", 5, marks=pytest.mark.soak)],
     ids=["resnet50", "resnet18"],
 )
-def test_steps_of_large_models_on_two_ranks_are_those_of_python(tmp_path, model, steps):
+def test_steps_of_large_models_on_two_ranks_are_those_of_python(tmp_path, python, model, steps):
     batches = [write_batches(tmp_path / f"batches-{rank}", 100 + rank, 4, 32, steps) for rank in range(2)]
     ours = [tmp_path / f"ours-{rank}" for rank in range(2)]
     theirs = [tmp_path / f"theirs-{rank}" for rank in range(2)]
-    run_ranks([STEPS], batches, ours, model, ["bucketed"])
-    run_ranks([sys.executable, REFERENCE], batches, theirs, model, ["bucketed"])
+    run_ranks(batches, ours, model, ["bucketed"])
+    python.run_ranks(batches, theirs, model, ["bucketed"])
     expect_same_training(ours, theirs, steps)
 
 
@@ -120,13 +159,13 @@ WAYS = [
 
 
 @pytest.fixture(scope="module")
-def references(tmp_path_factory) -> tuple[list[Path], list[Path]]:
-    """Batches of two ranks, and what Python makes of them: all ways in one go, because importing torch takes longest."""
+def references(tmp_path_factory, python) -> tuple[list[Path], list[Path]]:
+    """Batches of two ranks, and what Python makes of them: all ways in one go."""
     folder = tmp_path_factory.mktemp("references")
     batches = [write_batches(folder / f"batches-{rank}", 100 + rank, 16, 32) for rank in range(2)]
     theirs = [folder / f"theirs-{rank}" for rank in range(2)]
     words = " and ".join(" ".join(["", *words]) for _, words in WAYS).split()
-    run_ranks([sys.executable, REFERENCE], batches, theirs, "cifar-resnet20", words)
+    python.run_ranks(batches, theirs, "cifar-resnet20", words)
     return batches, theirs
 
 
@@ -136,7 +175,7 @@ def test_five_steps_on_two_ranks_are_those_of_python(tmp_path, references, way):
     transport, words = WAYS[way]
     ours = [tmp_path / f"ours-{rank}" for rank in range(2)]
     theirs = [path.with_name(path.name + (f"-{way}" if way else "")) for path in theirs]
-    run_ranks([STEPS], batches, ours, "cifar-resnet20", words, TRANSPORT=transport[0])
+    run_ranks(batches, ours, "cifar-resnet20", words, TRANSPORT=transport[0])
     expect_same_training(ours, theirs, 5)
 
 
@@ -152,7 +191,7 @@ def farthest(ours: Path, theirs: Path, section: str) -> float:
 
 
 @pytest.mark.parametrize("hosts", ["a", "aaa", "aaaa", "aba", "aabb"])
-def test_steps_on_other_numbers_of_ranks_are_those_of_python_but_for_the_order_of_summation(tmp_path, hosts):
+def test_steps_on_other_numbers_of_ranks_are_those_of_python_but_for_the_order_of_summation(tmp_path, python, hosts):
     """Sums of more than two ranks depend on their order: ours is that of ranks, of those of a host first and then of
     hosts, gloo's another one. One rank has no other order. One sum is off by
     at most (world - 1) roundings of its terms. Later steps follow from it, but where an activation is within that of
@@ -161,8 +200,8 @@ def test_steps_on_other_numbers_of_ranks_are_those_of_python_but_for_the_order_o
     batches = [write_batches(tmp_path / f"batches-{rank}", 100 + rank, 8, 32, steps=3) for rank in range(world)]
     ours = [tmp_path / f"ours-{rank}" for rank in range(world)]
     theirs = [tmp_path / f"theirs-{rank}" for rank in range(world)]
-    run_ranks([STEPS], batches, ours, "cifar-resnet20", [], hosts=hosts)
-    run_ranks([sys.executable, REFERENCE], batches, theirs, "cifar-resnet20", [])
+    run_ranks(batches, ours, "cifar-resnet20", [], hosts=hosts)
+    python.run_ranks(batches, theirs, "cifar-resnet20", [])
     if world == 1:
         assert expect_same(ours[0], theirs[0]) > 3 * 60
         return
@@ -177,7 +216,7 @@ def test_steps_on_other_numbers_of_ranks_are_those_of_python_but_for_the_order_o
     assert farthest(ours[0], theirs[0], "2") < 0.05
 
 
-def test_synchronized_batch_norm_is_that_of_one_process_with_the_whole_batch(tmp_path):
+def test_synchronized_batch_norm_is_that_of_one_process_with_the_whole_batch(tmp_path, python):
     whole = write_batches(tmp_path / "whole", 100, 12, 32, steps=1)
     parts = []
     for rank in range(3):
@@ -189,20 +228,20 @@ def test_synchronized_batch_norm_is_that_of_one_process_with_the_whole_batch(tmp
             struct.pack("<3q", 1, 4, 32) + images[rank * each : (rank + 1) * each] + labels[rank * 32 : (rank + 1) * 32]
         )
     ours = [tmp_path / f"ours-{rank}" for rank in range(3)]
-    run_ranks([STEPS], parts, ours, "cifar-resnet20", ["synchronized"])
-    run_ranks([sys.executable, REFERENCE], [whole], [tmp_path / "theirs"], "cifar-resnet20", [])
+    run_ranks(parts, ours, "cifar-resnet20", ["synchronized"])
+    python.run_ranks([whole], [tmp_path / "theirs"], "cifar-resnet20", [])
     assert farthest(ours[0], tmp_path / "theirs", "0") < 1e-4
-    run_ranks([STEPS], parts, ours, "cifar-resnet20", [])
+    run_ranks(parts, ours, "cifar-resnet20", [])
     assert farthest(ours[0], tmp_path / "theirs", "0") > 1e-2, "without it the gradients are others"
 
 
 @pytest.mark.parametrize("extra", [[], ["bf16"], ["variants"]], ids=["fp32", "bf16", "heads-and-dropped-blocks"])
-def test_adamw_accumulation_clipping_smoothing_and_a_mean_of_weights_are_those_of_python(tmp_path, extra):
+def test_adamw_accumulation_clipping_smoothing_and_a_mean_of_weights_are_those_of_python(tmp_path, python, extra):
     batches = [write_batches(tmp_path / f"batches-{rank}", 100 + rank, 8, 32, steps=6) for rank in range(2)]
     ours = [tmp_path / f"ours-{rank}" for rank in range(2)]
     theirs = [tmp_path / f"theirs-{rank}" for rank in range(2)]
-    run_ranks([STEPS], batches, ours, "cifar-resnet20", extra, "recipe")
-    run_ranks([sys.executable, REFERENCE], batches, theirs, "cifar-resnet20", extra, "recipe")
+    run_ranks(batches, ours, "cifar-resnet20", extra, "recipe")
+    python.run_ranks(batches, theirs, "cifar-resnet20", extra, "recipe")
     for rank in range(2):
         # Three steps of clipped gradients; the model; AdamW's three tensors and the mean for each of 65 parameters.
         assert expect_same(ours[rank], theirs[rank]) > 7 * 65
@@ -224,14 +263,14 @@ SHAPES = [
 
 
 @pytest.fixture(scope="module")
-def shapes(tmp_path_factory) -> Path:
+def shapes(tmp_path_factory, python) -> Path:
     """<model>.ours and <model>.theirs: a new model's state ("initial"); then ours after a step of training ("state"),
     and the logits that both give with it."""
     folder = tmp_path_factory.mktemp("shapes")
     for model, size in SHAPES:
         batches = write_batches(folder / f"{model}.batches", 5, 4, size, steps=1)
         run([[STEPS, "logits", model, 1000, 3, batches, folder / f"{model}.ours"]], [{}])
-    run([[sys.executable, REFERENCE, "shapes", ",".join(model for model, _ in SHAPES), 1000, 3, folder]], [{}])
+    python.run(({}, ["shapes", ",".join(model for model, _ in SHAPES), 1000, 3, folder]))
     return folder
 
 
