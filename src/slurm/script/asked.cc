@@ -5,13 +5,12 @@
 
 #include "base/text.h"
 #include "slurm/script/own_script.h"
+#include "slurm/script/task_range.h"
 
 namespace stoker::slurm {
 namespace {
 
 constexpr std::size_t kMostTasks = 1'000'000;
-// As Slurm's: an index has 32 bits.
-constexpr std::uint64_t kLargestTask = 4'294'967'295;
 
 // "gpu:v100:4", "gpu:2", "gpu" of --gres; "v100:4", "4" of --gpus-per-node.
 AskedGpus gpus_of(std::string_view option, std::string_view value, bool names_kind) {
@@ -102,21 +101,23 @@ std::uint64_t Asked::array_tasks() const {
   return value ? count_tasks(*value) : 0;
 }
 
+std::optional<std::uint32_t> largest_task(std::string_view array) {
+  std::uint32_t largest = 0;
+  for (std::string_view piece : split(array.substr(0, array.find('%')), ',')) {
+    const auto range = read_task_range(piece);
+    if (!range) return std::nullopt;
+    largest = std::max(largest, static_cast<std::uint32_t>(range->last));
+  }
+  return largest;
+}
+
 std::vector<std::uint32_t> tasks_of_array(std::string_view array) {
   std::set<std::uint32_t> tasks;
   for (std::string_view piece : split(array.substr(0, array.find('%')), ',')) {
-    piece = trim(piece);
-    std::uint64_t step = 1, first = 0;
-    const std::size_t colon = piece.find(':');
-    if (colon != std::string_view::npos && (!parse_number(piece.substr(colon + 1), &step) || step == 0))
-      continue;
-    piece = piece.substr(0, colon);
-    const std::size_t dash = piece.find('-');
-    if (!parse_number(piece.substr(0, dash), &first)) continue;
-    std::uint64_t last = first;
-    if (dash != std::string_view::npos && !parse_number(piece.substr(dash + 1), &last)) continue;
-    if (last > kLargestTask) continue;
-    for (std::uint64_t task = first; task <= last && tasks.size() < kMostTasks; task += step)
+    const auto range = read_task_range(piece);
+    if (!range) continue;
+    for (std::uint64_t task = range->first; task <= range->last && tasks.size() < kMostTasks;
+         task += range->step)
       tasks.insert(static_cast<std::uint32_t>(task));
   }
   return {tasks.begin(), tasks.end()};

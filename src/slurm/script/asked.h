@@ -47,6 +47,10 @@ class Asked {
   OptionValues value_;
 };
 
+/// The largest index of an array of this description ("1-8,12%4": 12); nothing where a part of it cannot be
+/// read.
+std::optional<std::uint32_t> largest_task(std::string_view array);
+
 /// The tasks of an array of this description ("1-10%1"), ascending; those that cannot be told are left out.
 std::vector<std::uint32_t> tasks_of_array(std::string_view array);
 

@@ -51,6 +51,10 @@ TEST(Asked, tasks_of_arrays_are_told_for_ranges_steps_and_lists) {
   EXPECT_THAT(tasks_of_array("1-3,7,10-20:5%4"), ElementsAre(1, 2, 3, 7, 10, 15, 20));
   EXPECT_THAT(tasks_of_array("x,4-2"), ElementsAre());
   EXPECT_EQ(tasks_of_array("0-4294967295").size(), 1'000'000U);
+  EXPECT_EQ(largest_task("1-8,12%4"), 12U);
+  EXPECT_EQ(largest_task("0-4294967295"), 4294967295U);
+  EXPECT_EQ(largest_task("1-3,x"), std::nullopt);
+  EXPECT_EQ(largest_task("4294967296"), std::nullopt);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "slurm/script/lines.h"
 #include "slurm/script/option_names.h"
+#include "slurm/script/task_range.h"
 
 namespace stoker::slurm {
 namespace {
@@ -85,22 +86,6 @@ void read_options(std::string_view line, int number, std::vector<OwnOption>& opt
     may_take_value = end == word->size() && takes_next_word(option.name);
     options.push_back(std::move(option));
   }
-}
-
-// Seldom more than a piece: "3", "1-7", "0-15:4".
-std::size_t count_range(std::string_view piece) {
-  std::uint64_t step = 1;
-  const std::size_t colon = piece.find(':');
-  if (colon != std::string_view::npos && (!parse_number(piece.substr(colon + 1), &step) || step == 0))
-    return 0;
-  piece = piece.substr(0, colon);
-  std::uint64_t first = 0;
-  const std::size_t dash = piece.find('-');
-  if (!parse_number(piece.substr(0, dash), &first)) return 0;
-  if (dash == std::string_view::npos) return 1;
-  std::uint64_t last = 0;
-  if (!parse_number(piece.substr(dash + 1), &last) || last < first || last > 100'000'000) return 0;
-  return (last - first) / step + 1;
 }
 
 bool is_comment_or_blank(std::string_view line) {
@@ -207,8 +192,9 @@ std::string folder_of_pattern(std::string_view pattern) {
 
 std::size_t count_tasks(std::string_view array) {
   std::size_t tasks = 0;
-  for (std::string_view piece : split(array.substr(0, array.find('%')), ','))
-    tasks += count_range(trim(piece));
+  for (std::string_view piece : split(array.substr(0, array.find('%')), ',')) {
+    if (const auto range = read_task_range(piece)) tasks += (range->last - range->first) / range->step + 1;
+  }
   return tasks;
 }
 
