@@ -224,6 +224,24 @@ def test_a_line_that_never_ends_and_deep_nesting_are_read_in_time(stoker, tmp_pa
     stoker("check", "train.sbatch", code=0, timeout=100)
 
 
+MANY_NAMES = {
+    "read": "./a $value{0}.x\n",
+    "chained": "V{0}=$value{0}\n",
+    "given": "V{0}=1\n./a $V{0}\n",
+    "of a command": "V{0}=1 ./a $V{0}\n",
+    "in quotes": "# V{0}\nbash -c './a $V{0}'\n",
+    "seeds": "a{0}_seed=$RANDOM\n",
+    "lists": "V{0}=[a b]\nexport V{0}\n",
+}
+
+
+@pytest.mark.parametrize("form", sorted(MANY_NAMES))
+def test_thousands_of_variables_are_read_in_time(stoker, tmp_path, form):
+    lines = "".join(MANY_NAMES[form].format(i) for i in range(20_000))
+    write(tmp_path, "#!/bin/bash\n#SBATCH -N 1\n" + lines)
+    assert "would lose the job" in stoker("check", "train.sbatch", timeout=100).out[-100:]
+
+
 def test_the_rules_are_listed(stoker, tmp_path):
     rules = json.loads(stoker("check", "--rules", "--json", code=0).out)["rules"]
     assert len(rules) >= 50

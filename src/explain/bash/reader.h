@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "explain/bash/characters.h"
 #include "explain/bash/parser.h"
 
 namespace stoker::explain::bash {
@@ -122,13 +123,5 @@ void Reader::within(Span part, Work work) {
   end_ = end;
   at_ = has_failed() ? end_ : at;
 }
-
-constexpr bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-constexpr bool is_meta(char c) {
-  return c == ';' || c == '&' || c == '|' || c == '(' || c == ')' || c == '<' || c == '>';
-}
-constexpr bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr bool is_name(char c) { return is_name_start(c) || is_digit(c); }
 
 }  // namespace stoker::explain::bash

@@ -45,6 +45,17 @@ std::vector<bash::Comment> header_comments(std::string_view text, std::size_t en
   return comments;
 }
 
+std::string lower_without_comments(const Script& script) {
+  std::string lower;
+  std::size_t from = 0;
+  for (const bash::Comment& comment : script.tree.comments) {
+    if (comment.span.begin > from) lower += to_lower(script.at({from, comment.span.begin}));
+    lower += '\0';
+    from = std::max(from, comment.span.end);
+  }
+  return lower + to_lower(script.at({from, script.text.size()}));
+}
+
 }  // namespace
 
 bool Call::has(std::string_view word) const {
@@ -63,14 +74,7 @@ std::optional<std::string> Call::option(std::string_view name) const {
 }
 
 bool Script::mentions(std::string_view letters) const {
-  const std::string lower = to_lower(letters);
-  std::size_t from = 0;
-  const auto finds = [&](std::string_view part) { return to_lower(part).find(lower) != std::string::npos; };
-  for (const bash::Comment& comment : tree.comments) {
-    if (comment.span.begin > from && finds(at({from, comment.span.begin}))) return true;
-    from = std::max(from, comment.span.end);
-  }
-  return finds(at({from, text.size()}));
+  return lower.find(to_lower(letters)) != std::string::npos;
 }
 
 const Call* Script::launcher_of(const Call& call) const {
@@ -98,8 +102,10 @@ std::unique_ptr<Script> read_script(const std::string& name, std::string text) {
   }
   std::sort(script->tree.comments.begin(), script->tree.comments.end(),
             [](const bash::Comment& a, const bash::Comment& b) { return a.span.begin < b.span.begin; });
+  script->lower = lower_without_comments(*script);
   script->request = read_request(script->text, script->tree.comments, script->first_command);
   Walker(*script).walk();
+  script->names = NameIndex(*script);
   return script;
 }
 

@@ -13,6 +13,7 @@
 
 #include "config/source.h"
 #include "explain/bash/syntax.h"
+#include "explain/script/name_index.h"
 #include "explain/script/request.h"
 
 namespace stoker::explain {
@@ -63,6 +64,7 @@ struct Setting {
 
 struct Script {
   std::string text;
+  std::string lower;                             ///< the same in small letters, a zero byte for each comment
   std::shared_ptr<const config::Source> source;  ///< shared by all who show places of it
   std::string interpreter;                       ///< "bash"; "" without "#!"
   bool is_shell = false;                         ///< bash or sh: commands can be read
@@ -74,6 +76,7 @@ struct Script {
   std::vector<Setting> settings;
   std::map<std::string, std::string> variables;  ///< what each holds in the end, where that can be known
   std::vector<std::string> exported;
+  NameIndex names;
 
   std::string_view at(bash::Span span) const {
     return std::string_view(text).substr(span.begin, span.end - span.begin);

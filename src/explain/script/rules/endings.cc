@@ -175,31 +175,32 @@ bool leads_out(const std::string& word) {
 
 // "cd /local/me/project" to what nothing of the script has put there: it was there before, and stays.
 bool was_there_before(const Script& script, const Call& call) {
-  if (call.directory.starts_with('$') || call.directory.find('$') != std::string::npos) return false;
+  if (!call.directory.starts_with("/local/") || call.directory.find('$') != std::string::npos) return false;
   for (const Call& other : script.calls) {
     if (&other == &call) break;
     if (is_one_of(other.program, {"cp", "rsync", "tar", "unzip", "git", "mkdir", "mktemp", "scp", "mv",
                                   "wget", "curl", "ln", "rclone", "virtualenv", "install"}))
       return false;
   }
-  return call.directory.starts_with("/local/");
+  return true;
 }
 
 void find_results_left(const Script& script, Report& report) {
+  bool is_brought_back = false;     // by a function, wherever it is called
+  const Call* last_copy = nullptr;  // or what may be one
   for (const Call& call : script.calls) {
-    if (was_there_before(script, call)) continue;
+    const bool copies = brings_back(call);
+    is_brought_back = is_brought_back || (copies && !call.context.function.empty());
+    if (copies || call.program.ends_with(".sh") || call.program == "bash" || call.program == "sh")
+      last_copy = &call;
+  }
+  for (const Call& call : script.calls) {
     const bool is_here = is_local_path(call.directory) && is_work(call) && !is_launcher(call.program) &&
                          !call.context.is_remote;
-    if (!is_here || std::any_of(call.words.begin(), call.words.end(), leads_out)) continue;
-    bool is_later = false;
-    bool is_safe = false;
-    for (const Call& other : script.calls) {
-      const bool may_copy =
-          brings_back(other) ||
-          (is_later && (other.program.ends_with(".sh") || other.program == "bash" || other.program == "sh"));
-      is_safe = is_safe || ((is_later || !other.context.function.empty()) && may_copy);
-      is_later = is_later || &other == &call;
-    }
+    if (!is_here || was_there_before(script, call) ||
+        std::any_of(call.words.begin(), call.words.end(), leads_out))
+      continue;
+    const bool is_safe = is_brought_back || &call < last_copy;
     if (is_safe || !call.command->redirections.empty()) continue;
     const Call* launcher = script.launcher_of(call);
     const std::string what =

@@ -8,6 +8,8 @@
 namespace stoker::explain {
 namespace {
 
+constexpr std::size_t kLongestName = 256;
+
 void find_buffered(const Script& script, Report& report) {
   if (script.mentions("PYTHONUNBUFFERED") || script.request.directives.empty()) return;
   for (const Call& call : script.calls) {
@@ -144,6 +146,17 @@ bool is_random(const bash::Word& word) {
   });
 }
 
+// The variables behind echo, in small letters; what comes behind a name, too.
+Beginnings echoed(const Script& script) {
+  std::vector<std::string_view> names;
+  const std::string_view lower = script.lower;
+  for (const std::string_view sign : {"echo $", "echo \"$"}) {
+    for (std::size_t at = lower.find(sign); at != std::string_view::npos; at = lower.find(sign, at + 1))
+      names.push_back(lower.substr(at + sign.size(), kLongestName));
+  }
+  return Beginnings(std::move(names));
+}
+
 void find_unseeded(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
     for (std::size_t i = 0; i < call.typed.size(); ++i) {
@@ -154,9 +167,10 @@ void find_unseeded(const Script& script, Report& report) {
             .fix = "seed=${SLURM_ARRAY_TASK_ID:-1}";
     }
   }
+  const Beginnings told = echoed(script);
   for (const Setting& setting : script.settings) {
-    if (to_lower(setting.name).ends_with("seed") && is_random(setting.assignment->value) &&
-        !script.mentions("echo \"$" + setting.name) && !script.mentions("echo $" + setting.name))
+    const std::string name = to_lower(setting.name);
+    if (name.ends_with("seed") && is_random(setting.assignment->value) && !told.has(name))
       report
           .add(setting.assignment->span, report.say("a seed that nobody notes: this run cannot be had again"))
           .fix = format("{}=${{SLURM_ARRAY_TASK_ID:-1}}", setting.name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 #include <set>
 
 #include "base/text.h"
@@ -19,7 +20,7 @@ constexpr std::string_view kPrograms[] = {
 
 // One letter too many, too few or another, or two of them turned round.
 bool is_one_slip(std::string_view typed, std::string_view meant) {
-  if (typed == meant) return false;
+  if (typed == meant || typed.size() > meant.size() + 1 || meant.size() > typed.size() + 1) return false;
   std::size_t begin = 0;
   while (begin < typed.size() && begin < meant.size() && typed[begin] == meant[begin]) ++begin;
   if (begin == 0) return false;  // "smpirun"
@@ -169,50 +170,51 @@ bool is_vital(std::string_view name) {
          name == "SLURM_JOB_NODELIST" || name == "SLURM_TMPDIR";
 }
 
-bool is_set(const Script& script, std::string_view name) {
-  return std::any_of(script.settings.begin(), script.settings.end(),
-                     [&](const Setting& setting) { return setting.name == name; });
-}
+using Visit = std::function<void(const bash::Piece& piece)>;
 
-using Visit = void (*)(const Script& script, const bash::Piece& piece, Report& report);
-
-void visit_word(const bash::Word& word, const Script& script, Report& report, Visit visit) {
+void visit_word(const bash::Word& word, const Visit& visit) {
   for (const bash::Piece& piece : word.pieces) {
-    if (piece.kind == bash::PieceKind::variable && piece.operation.empty()) visit(script, piece, report);
+    if (piece.kind == bash::PieceKind::variable && piece.operation.empty()) visit(piece);
   }
 }
 
-void visit_variables(const Script& script, Report& report, Visit visit) {
-  for (const Setting& setting : script.settings) visit_word(setting.assignment->value, script, report, visit);
+void visit_variables(const Script& script, const Visit& visit) {
+  for (const Setting& setting : script.settings) visit_word(setting.assignment->value, visit);
   for (const Call& call : script.calls) {
     if (call.context.launcher || call.program == "echo" || call.program == "printf") continue;
-    visit_word(*call.program_word, script, report, visit);
-    for (const bash::Word* word : call.typed) visit_word(*word, script, report, visit);
+    visit_word(*call.program_word, visit);
+    for (const bash::Word* word : call.typed) visit_word(*word, visit);
   }
 }
 
-// Given a value by other words than name=value, or by a script that this one reads.
-bool may_be_set(const Script& script, std::string_view name) {
+// What gets a value by other words than name=value, or by a script that this one reads.
+struct GivenElsewhere {
+  bool is_all = false;
+  std::set<std::string_view> names;
+};
+
+GivenElsewhere given_elsewhere(const Script& script) {
+  GivenElsewhere given;
   for (const Call& call : script.calls) {
-    const bool sets =
-        is_one_of(call.program, {"read", "mapfile", "readarray", "getopts", "export", "declare", "local",
-                                 "printf", "source", ".", "eval", "for", "select", "set"});
-    if (sets && (is_one_of(call.program, {"source", ".", "eval"})
-                     ? call.program == "eval" || !call.has("activate")
-                     : std::find(call.words.begin(), call.words.end(), name) != call.words.end()))
-      return true;
+    if (call.program == "eval" ||
+        ((call.program == "source" || call.program == ".") && !call.has("activate")))
+      given.is_all = true;
+    if (is_one_of(call.program, {"read", "mapfile", "readarray", "getopts", "export", "declare", "local",
+                                 "printf", "for", "select", "set"}))
+      given.names.insert(call.words.begin(), call.words.end());
   }
-  return script.text.find(format("for {} in", name)) != std::string::npos ||
-         script.text.find(format("(({}", name)) != std::string::npos ||
-         script.text.find(format("(( {}", name)) != std::string::npos;
+  return given;
 }
 
 // "$gmxdi/mdrun" behind gmxdir=...: empty, and nothing of that name is set.
-void find_own_misspelt(const Script& script, const bash::Piece& piece, Report& report) {
+void find_own_misspelt(const Script& script, const GivenElsewhere& given, const bash::Piece& piece,
+                       Report& report) {
   const std::string& name = piece.text;
   const bool is_own =
       std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c) != 0; });
-  if (!is_own || name.size() < 4 || is_set(script, name) || may_be_set(script, name)) return;
+  if (!is_own || name.size() < 4 || script.names.is_set(name) || given.is_all || given.names.contains(name) ||
+      script.names.is_loop_variable(name) || script.names.is_counted(name))
+    return;
   for (const Setting& setting : script.settings) {
     if (setting.name.size() < 5 || !is_one_slip(name, setting.name) || setting.is_of_command) continue;
     const char last = setting.name.back();
@@ -228,16 +230,17 @@ void find_own_misspelt(const Script& script, const bash::Piece& piece, Report& r
 }
 
 void find_misspelt_variable(const Script& script, Report& report) {
-  visit_variables(script, report, [](const Script& all, const bash::Piece& piece, Report& to) {
+  const GivenElsewhere given = given_elsewhere(script);
+  visit_variables(script, [&](const bash::Piece& piece) {
     const std::string& name = piece.text;
-    find_own_misspelt(all, piece, to);
-    if (!name.starts_with("SLURM_") || is_one_of(name, kSlurmVariables) || is_set(all, name)) return;
+    find_own_misspelt(script, given, piece, report);
+    if (!name.starts_with("SLURM_") || is_one_of(name, kSlurmVariables) || script.names.is_set(name)) return;
     const std::string_view likely = closest(name, kSlurmVariables);
     if (likely.empty()) return;
-    ScriptFinding& finding = to.replace(
+    ScriptFinding& finding = report.replace(
         piece.span,
-        to.say("${}: Slurm sets no such variable, and it is empty; did you mean ${}?", name, likely),
-        all.at(piece.span).starts_with("${") ? format("${{{}}}", likely) : format("${}", likely));
+        report.say("${}: Slurm sets no such variable, and it is empty; did you mean ${}?", name, likely),
+        script.at(piece.span).starts_with("${") ? format("${{{}}}", likely) : format("${}", likely));
     if (!is_vital(likely)) finding.level = Level::time;
   });
 }
@@ -269,7 +272,7 @@ bool reads_here(const Script& script, std::size_t at) {
 
 void find_other_scheduler(const Script& script, Report& report) {
   if (script.request.directives.empty() || is_for_several(script)) return;
-  visit_variables(script, report, [](const Script& all, const bash::Piece& piece, Report& to) {
+  visit_variables(script, [&](const bash::Piece& piece) {
     struct Name {
       std::string_view theirs;
       std::string_view ours;
@@ -286,13 +289,14 @@ void find_other_scheduler(const Script& script, Report& report) {
                                {"PBS_JOBID", "SLURM_JOB_ID"},
                                {"LSB_JOBID", "SLURM_JOB_ID"}};
     for (const Name& name : kNames) {
-      if (piece.text != name.theirs || is_set(all, name.theirs)) continue;
-      ScriptFinding& finding = to.replace(
-          piece.span, to.say("${} is a variable of another scheduler, and empty under Slurm", name.theirs),
+      if (piece.text != name.theirs || script.names.is_set(name.theirs)) continue;
+      ScriptFinding& finding = report.replace(
+          piece.span,
+          report.say("${} is a variable of another scheduler, and empty under Slurm", name.theirs),
           format("${{{}}}", name.ours));
       // "cd ''" stays where it is, and "cd" without a word goes home.
       const bool is_harmless =
-          name.ours == "SLURM_SUBMIT_DIR" && (piece.is_quoted || !reads_here(all, piece.span.end));
+          name.ours == "SLURM_SUBMIT_DIR" && (piece.is_quoted || !reads_here(script, piece.span.end));
       if (name.ours == "SLURM_JOB_ID" || is_harmless) finding.level = Level::time;
     }
   });

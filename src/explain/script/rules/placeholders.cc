@@ -291,11 +291,6 @@ bool is_hash(std::string_view value) {
   return value == "#" || value.starts_with("#.") || value.starts_with("#/");
 }
 
-bool is_used(const Script& script, const std::string& name) {
-  return script.text.find("$" + name) != std::string::npos ||
-         script.text.find("${" + name) != std::string::npos;
-}
-
 std::optional<std::string> blank_in_value(const std::string& value) {
   if (is_code(value) || value.find(' ') != std::string::npos) return blank_in_sentence(value);
   if (is_hash(value) || (value.size() > 2 && value.find_first_not_of('?') == std::string::npos)) return value;
@@ -307,44 +302,52 @@ std::optional<std::string> blank_in_value(const std::string& value) {
 }
 
 // "DATA=[path to the data]": for the shell a program "to".
-bool is_wide_value(const Setting& setting, const Call& call, const Script& script) {
+bool is_wide_value(const Setting& setting, const Script& script) {
   const std::string_view value = script.at(setting.assignment->value.span);
-  return value.size() > 1 && value[0] == '[' && is_letter(value[1]) &&
-         value.find(']') == std::string_view::npos && !call.typed.empty() &&
-         script.at(call.typed.back()->span).ends_with(']') &&
-         call.span.begin > setting.assignment->span.end &&
-         script.line_of(call.span.begin) == script.line_of(setting.assignment->span.begin);
+  if (value.size() < 2 || value[0] != '[' || !is_letter(value[1]) ||
+      value.find(']') != std::string_view::npos)
+    return false;
+  const bash::Span line = script.line_of(setting.assignment->span.begin);
+  return std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& call) {
+    return call.span.begin > setting.assignment->span.end && call.span.begin <= line.end &&
+           !call.typed.empty() && script.at(call.typed.back()->span).ends_with(']');
+  });
 }
 
-// As "--data $NAME", without quotes: a sentence there becomes many words.
-bool is_used_bare(const Script& script, const std::string& name) {
-  return std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& call) {
-    return !has_own_language(call) &&
-           std::any_of(call.typed.begin(), call.typed.end(), [&](const bash::Word* word) {
-             const std::string_view text = script.at(word->span);
-             return text == "$" + name || text == "${" + name + "}";
-           });
-  });
+// Of all variables that stand as in "--data $NAME", without quotes: a sentence there becomes many words.
+std::set<std::string_view> used_bare(const Script& script) {
+  std::set<std::string_view> names;
+  for (const Call& call : script.calls) {
+    if (has_own_language(call)) continue;
+    for (const bash::Word* word : call.typed) {
+      std::string_view text = script.at(word->span);
+      if (!text.starts_with('$')) continue;
+      text.remove_prefix(1);
+      if (text.size() > 2 && text.front() == '{' && text.back() == '}')
+        text = text.substr(1, text.size() - 2);
+      names.insert(text);
+    }
+  }
+  return names;
 }
 
 // TOKEN="<Your token>", DATA=/path/to/data, ROOT="todo:ROOT"
 void find_in_settings(const Script& script, Report& report) {
+  const std::set<std::string_view> bare = used_bare(script);
   for (const Setting& setting : script.settings) {
     const bash::Assignment& assignment = *setting.assignment;
     if (setting.context.is_condition || !setting.context.function.empty() ||
-        (!setting.is_exported && !setting.is_of_command && !is_used(script, setting.name)))
+        (!setting.is_exported && !setting.is_of_command && !script.names.is_mentioned(setting.name)))
       continue;
     std::optional<std::string> found = blank_in_value(own_text(assignment.value));
     for (const bash::Word& element : assignment.elements) {
       if (!found) found = blank_in_value(own_text(element));
     }
-    const bool is_wide = std::any_of(script.calls.begin(), script.calls.end(),
-                                     [&](const Call& call) { return is_wide_value(setting, call, script); });
-    if (is_wide) found = script.at(script.line_of(assignment.span.begin));
+    if (is_wide_value(setting, script)) found = script.at(script.line_of(assignment.span.begin));
     // "export API_KEY=API_KEY"
     const bool is_its_name = setting.value == setting.name && setting.name.find('_') != std::string::npos;
     if (!found && is_its_name) found = setting.value;
-    if (!found && is_instruction(setting.value) && is_used_bare(script, setting.name)) found = setting.value;
+    if (!found && is_instruction(setting.value) && bare.contains(setting.name)) found = setting.value;
     if (!found) continue;
     const bash::Span at = assignment.is_array ? assignment.span : assignment.value.span;
     report.add(at, report.say("'{}' is left to be filled in", printable(*found)));

@@ -64,8 +64,7 @@ void find_ranks_of_script(const Script& script, Report& report) {
     const bool is_rank = (setting.name == "RANK" && setting.value == "$SLURM_PROCID") ||
                          (setting.name == "LOCAL_RANK" && setting.value == "$SLURM_LOCALID") ||
                          (setting.name == "NODE_RANK" && setting.value == "$SLURM_NODEID");
-    const bool is_exported = setting.is_exported || std::find(script.exported.begin(), script.exported.end(),
-                                                              setting.name) != script.exported.end();
+    const bool is_exported = setting.is_exported || script.names.is_exported(setting.name);
     if (!is_rank || !is_exported || setting.context.launcher || setting.is_of_command ||
         !setting.context.function.empty())
       continue;

@@ -11,11 +11,6 @@
 namespace stoker::explain {
 namespace {
 
-bool is_used(const Script& script, std::string_view name) {
-  return script.text.find(format("${}", name)) != std::string::npos ||
-         script.text.find(format("${{{}", name)) != std::string::npos;
-}
-
 // "name = value": for the shell a program with two arguments.
 void find_spaced_assignment(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
@@ -26,7 +21,8 @@ void find_spaced_assignment(const Script& script, Report& report) {
     if (!is_name || call.typed.empty() || name == "test" || name == "expr" || name == "let" || name == "set")
       continue;
     const std::string_view sign = script.at(call.typed[0]->span);
-    const bool is_glued = sign.size() > 1 && sign[0] == '=' && sign[1] != '=' && is_used(script, name);
+    const bool is_glued =
+        sign.size() > 1 && sign[0] == '=' && sign[1] != '=' && script.names.is_mentioned(name);
     if (sign != "=" && !is_glued) continue;
     const std::size_t end = is_glued                ? call.typed[0]->span.begin + 1
                             : call.typed.size() > 1 ? call.typed[1]->span.begin
@@ -38,7 +34,7 @@ void find_spaced_assignment(const Script& script, Report& report) {
         format("{}=", name));
     // "SEED = 3 python a.py": the program is not started either. Else no more is lost than a line of the log.
     const bool has_program = call.typed.size() > 2 && !is_glued;
-    if (!is_used(script, name) && !has_program) finding.level = Level::time;
+    if (!script.names.is_mentioned(name) && !has_program) finding.level = Level::time;
   }
 }
 
@@ -102,7 +98,7 @@ void find_empty_assignment(const Script& script, Report& report) {
     const bash::Word* behind = declares ? (call.typed.empty() ? nullptr : call.typed[0]) : call.program_word;
     if (behind == nullptr || !assignment.value.pieces.empty() || assignment.is_array ||
         behind->span.begin <= assignment.span.end || !is_value(script.at(behind->span)) ||
-        !is_used(script, assignment.name))
+        !script.names.is_mentioned(assignment.name))
       continue;
     report.replace({assignment.span.end, behind->span.begin},
                    report.say("a blank behind =: ${} is empty, and the shell takes {} for something else",
@@ -284,8 +280,9 @@ void find_spool_folder(const Script& script, Report& report) {
   for (const Setting& setting : script.settings) {
     const bash::Span span = setting.assignment->span;
     // PYTHONPATH of the project's root is often there by the current folder, too.
-    if (setting.context.is_condition || !setting.context.function.empty() || !is_used(script, setting.name) ||
-        setting.name == "PYTHONPATH" || !asks_for_own_folder(script.at(span)))
+    if (setting.context.is_condition || !setting.context.function.empty() ||
+        !script.names.is_mentioned(setting.name) || setting.name == "PYTHONPATH" ||
+        !asks_for_own_folder(script.at(span)))
       continue;
     return tell(span);
   }

@@ -1,36 +1,11 @@
 #include "explain/script/rules/commands/uses.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "explain/bash/characters.h"
 
 namespace stoker::explain {
 namespace {
-
-bool is_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-// Where the name stands as a whole word at or behind `from`.
-std::size_t find_name(std::string_view text, std::string_view name, std::size_t from) {
-  for (std::size_t at = text.find(name, from); at != std::string_view::npos; at = text.find(name, at + 1)) {
-    const bool begins = at == 0 || !is_part(text[at - 1]);
-    const bool ends = at + name.size() == text.size() || !is_part(text[at + name.size()]);
-    if (begins && ends) return at;
-  }
-  return std::string_view::npos;
-}
-
-// "$NAME", "${NAME", "${#NAME", "${!NAME".
-bool has_sign_before(std::string_view text, std::size_t at) {
-  if (at == 0) return false;
-  if (text[at - 1] == '$') return true;
-  if (at >= 2 && (text[at - 1] == '#' || text[at - 1] == '!')) --at;
-  return at >= 2 && text[at - 1] == '{' && text[at - 2] == '$';
-}
-
-bool is_in_comment(const Script& script, std::size_t at) {
-  return std::any_of(
-      script.tree.comments.begin(), script.tree.comments.end(),
-      [&](const bash::Comment& comment) { return comment.span.begin <= at && at < comment.span.end; });
-}
 
 void visit_pieces(const std::vector<bash::Piece>& pieces,
                   const std::function<void(const bash::Piece& piece)>& visit) {
@@ -41,22 +16,6 @@ void visit_pieces(const std::vector<bash::Piece>& pieces,
 }
 
 }  // namespace
-
-bool is_read(const Script& script, std::string_view name) {
-  for (std::size_t at = find_name(script.text, name, 0); at != std::string::npos;
-       at = find_name(script.text, name, at + 1)) {
-    if (has_sign_before(script.text, at) && !is_in_comment(script, at)) return true;
-  }
-  return false;
-}
-
-std::size_t first_given(const Script& script, std::string_view name) {
-  for (std::size_t at = find_name(script.text, name, 0); at != std::string::npos;
-       at = find_name(script.text, name, at + 1)) {
-    if (!has_sign_before(script.text, at) && !is_in_comment(script, at)) return at;
-  }
-  return std::string::npos;
-}
 
 bool takes_settings(const Script& script) {
   return std::any_of(script.calls.begin(), script.calls.end(), [](const Call& call) {
@@ -71,8 +30,8 @@ bool takes_settings(const Script& script) {
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
-         std::all_of(text.begin(), text.end(), is_part);
+  return !text.empty() && bash::is_name_start(text[0]) &&
+         std::all_of(text.begin(), text.end(), bash::is_name);
 }
 
 void for_variables(const Call& call, const std::function<void(const bash::Piece& piece)>& visit) {

@@ -1,4 +1,4 @@
-// Which variables of a script are read and given values, and how words of its calls read. Parts of the rules
+// Where a script's variables may get values, and how words of its calls read. Parts of the rules
 // of this folder and the one above; internal to them. Thread-safe: no state.
 #pragma once
 
@@ -9,13 +9,6 @@
 #include "explain/script/rule.h"
 
 namespace stoker::explain {
-
-/// Whether $NAME or ${NAME...} stands anywhere in the script.
-bool is_read(const Script& script, std::string_view name);
-
-/// Where the name stands without a $ before it, which may give it a value: by =, for, read, ((...)) and
-/// others; npos where it stands nowhere. Comments do not count.
-std::size_t first_given(const Script& script, std::string_view name);
 
 /// Values may come from what this cannot read: a script that is sourced, eval.
 bool takes_settings(const Script& script);

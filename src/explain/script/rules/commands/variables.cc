@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "explain/script/rule.h"
 #include "explain/script/rules/commands/uses.h"
+#include "slurm/script/asked.h"
 
 namespace stoker::explain {
 namespace {
@@ -63,7 +64,7 @@ void find_unset_variable(const Script& script, Report& report) {
   const auto look = [&](const bash::Piece& piece) {
     const SlurmVariable* variable = option_variable(piece.text);
     if (variable == nullptr || is_asked_for(script, *variable) ||
-        first_given(script, variable->name) != std::string::npos || !told.insert(piece.text).second)
+        script.names.first_given(variable->name) != std::string::npos || !told.insert(piece.text).second)
       return;
     report
         .add(piece.span, report.say("${} is empty: Slurm sets it for {} alone, which is not asked for",
@@ -93,10 +94,6 @@ bool has_lower(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::islower(c) != 0; });
 }
 
-bool is_loop_variable(const Script& script, std::string_view name) {
-  return script.text.find(format("for {} in", name)) != std::string::npos;
-}
-
 // "sample" of "$sample_R1": the longest beginning that has a value; "" without one.
 std::string glued_name(const Script& script, std::string_view name) {
   for (std::size_t size = name.size() - 1; size >= 2; --size) {
@@ -104,10 +101,7 @@ std::string glued_name(const Script& script, std::string_view name) {
     const std::string_view rest = name.substr(size);
     const bool is_break = rest[0] == '_' || (!has_lower(begin) && has_lower(rest.substr(0, 1)));
     if (!is_break || rest.size() < 2) continue;
-    const bool is_set = std::any_of(script.settings.begin(), script.settings.end(),
-                                    [&](const Setting& setting) { return setting.name == begin; }) ||
-                        is_loop_variable(script, begin);
-    if (is_set) return std::string(begin);
+    if (script.names.is_set(begin) || script.names.is_loop_variable(begin)) return std::string(begin);
   }
   return "";
 }
@@ -117,7 +111,7 @@ std::string sibling(const Script& script, std::string_view name) {
   if (std::isdigit(static_cast<unsigned char>(name.back())) == 0 || name.size() < 4) return "";
   for (char digit = '0'; digit <= '9'; ++digit) {
     const std::string other = std::string(name.substr(0, name.size() - 1)) + digit;
-    if (other != name && is_loop_variable(script, other)) return other;
+    if (other != name && script.names.is_loop_variable(other)) return other;
   }
   return "";
 }
@@ -132,7 +126,7 @@ void find_glued_variable(const Script& script, Report& report) {
       const std::string& name = piece.text;
       const bool is_bare = script.at(piece.span) == "$" + name;
       if (!is_bare || name.size() < 4 || !has_lower(name) || name.starts_with("SLURM_") ||
-          first_given(script, name) != std::string::npos)
+          script.names.first_given(name) != std::string::npos)
         return;
       const std::string other = sibling(script, name);
       if (!other.empty() && told.insert(name).second) {
@@ -160,7 +154,7 @@ void find_glued_variable(const Script& script, Report& report) {
 }
 
 // Set by the machine, by Slurm or by modules, before the script may do so.
-bool may_be_there(const Script& script, std::string_view name) {
+bool may_be_there(std::string_view name, bool has_modules) {
   if (is_one_of(name, {"PATH",
                        "HOME",
                        "USER",
@@ -185,7 +179,11 @@ bool may_be_there(const Script& script, std::string_view name) {
                        "CPATH"}) ||
       name.starts_with("SLURM") || name.starts_with("PBS_") || name.starts_with("BASH"))
     return true;
-  if (has_lower(name)) return false;
+  return has_modules && !has_lower(name);
+}
+
+// What sets variables that the script does not name.
+bool reads_modules(const Script& script) {
   return std::any_of(script.calls.begin(), script.calls.end(), [](const Call& call) {
     return is_one_of(call.program, {"module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack"});
   });
@@ -198,17 +196,19 @@ bool is_plain_place(const Context& context) {
 // "OUT=$BASE/out" before "BASE=/data".
 void find_set_later(const Script& script, Report& report) {
   if (takes_settings(script)) return;
+  const bool has_modules = reads_modules(script);
   std::set<std::string> told;
   const auto look = [&](const bash::Piece& piece, std::string_view own) {
     const std::string& name = piece.text;
-    if (name == own || !is_name(name) || may_be_there(script, name) || told.contains(name)) return;
-    const std::size_t given = first_given(script, name);
+    if (name == own || !is_name(name) || may_be_there(name, has_modules) || told.contains(name)) return;
+    const std::size_t given = script.names.first_given(name);
     if (given == std::string::npos || given < piece.span.end) return;
-    const auto setting =
-        std::find_if(script.settings.begin(), script.settings.end(), [&](const Setting& each) {
-          return each.name == name && each.assignment->span.begin == given && !each.is_of_command;
-        });
-    if (setting == script.settings.end() || !is_plain_place(setting->context)) return;
+    const Setting* setting = nullptr;
+    for (const std::size_t index : script.names.settings_of(name)) {
+      const Setting& each = script.settings[index];
+      if (each.assignment->span.begin == given && !each.is_of_command) setting = &each;
+    }
+    if (setting == nullptr || !is_plain_place(setting->context)) return;
     told.insert(name);
     report
         .add(piece.span, report.say("${} is empty here: it gets its value in line {}", name,
@@ -230,13 +230,14 @@ void find_set_later(const Script& script, Report& report) {
 
 // "SEED=3 python a.py --seed $SEED": the words are made before the variable is set, for the program alone.
 void find_set_for_command(const Script& script, Report& report) {
+  const bool has_modules = reads_modules(script);
   for (const Call& call : script.calls) {
     if (call.command->assignments.empty() || call.program_word != &call.command->words[0] ||
         only_speaks(call) || is_one_of(call.program, {"declare", "local", "readonly", "typeset", "eval"}))
       continue;
     for (const bash::Assignment& assignment : call.command->assignments) {
-      const bool is_known = may_be_there(script, assignment.name) ||
-                            first_given(script, assignment.name) < assignment.span.begin ||
+      const bool is_known = may_be_there(assignment.name, has_modules) ||
+                            script.names.first_given(assignment.name) < assignment.span.begin ||
                             assignment.value.pieces.empty();
       if (is_known) continue;
       bool is_told = false;
@@ -258,32 +259,40 @@ void find_late_value(const Script& script, Report& report) {
   find_set_for_command(script, report);
 }
 
-bool is_exported(const Script& script, std::string_view name) {
-  if (std::find(script.exported.begin(), script.exported.end(), name) != script.exported.end()) return true;
-  return std::any_of(script.calls.begin(), script.calls.end(), [&](const Call& call) {
-    const bool declares = is_one_of(call.program, {"declare", "typeset", "readonly"}) && call.has("-x");
-    const bool sets_all = call.program == "set" && (call.has("-a") || call.has("allexport"));
-    return sets_all ||
-           (declares && std::any_of(call.words.begin(), call.words.end(),
-                                    [&](const std::string& word) { return word.starts_with(name); }));
-  });
+// What set and declare export.
+struct Exports {
+  bool is_all = false;
+  Beginnings declared;
+};
+
+Exports exports_of(const Script& script) {
+  bool is_all = false;
+  std::vector<std::string_view> declared;
+  for (const Call& call : script.calls) {
+    is_all = is_all || (call.program == "set" && (call.has("-a") || call.has("allexport")));
+    if (is_one_of(call.program, {"declare", "typeset", "readonly"}) && call.has("-x"))
+      declared.insert(declared.end(), call.words.begin(), call.words.end());
+  }
+  return {.is_all = is_all, .declared = Beginnings(std::move(declared))};
 }
 
 // Set in the script's own shell, before that place, and there alone.
-bool is_of_own_shell(const Script& script, std::string_view name, bash::Span quotes) {
+bool is_of_own_shell(const Script& script, const Exports& exports, std::string_view name, bash::Span quotes) {
   bool is_set = false;
-  for (const Setting& setting : script.settings) {
-    if (setting.name != name) continue;
+  for (const std::size_t index : script.names.settings_of(name)) {
+    const Setting& setting = script.settings[index];
     const std::size_t at = setting.assignment->span.begin;
     if (setting.is_of_command || (quotes.begin <= at && at < quotes.end)) return false;
     is_set = is_set || at < quotes.begin;
   }
-  return is_set && !is_exported(script, name);
+  return is_set && !exports.is_all && !script.names.is_exported(name) && !exports.declared.has(name);
 }
 
 // "srun bash -c './a --nodes $NODES'" where NODES is not exported.
 void find_not_exported(const Script& script, Report& report) {
-  for (const Call& shell : script.calls) {
+  const Exports exports = exports_of(script);
+  for (std::size_t i = 0; i < script.calls.size(); ++i) {
+    const Call& shell = script.calls[i];
     if ((shell.program != "bash" && shell.program != "sh") || shell.context.is_remote) continue;
     const auto quoted = std::find_if(shell.typed.begin(), shell.typed.end(), [&](const bash::Word* word) {
       return script.text[word->span.begin] == '\'' && word->span.end > word->span.begin + 2;
@@ -291,13 +300,16 @@ void find_not_exported(const Script& script, Report& report) {
     if (quoted == shell.typed.end() || !shell.has("-c")) continue;
     const bash::Span quotes = (*quoted)->span;
     std::set<std::string> told;
-    for (const Call& call : script.calls) {
+    // Calls in the quotes come right behind the shell's own.
+    for (std::size_t k = i + 1; k < script.calls.size() && script.calls[k].span.begin < quotes.end; ++k) {
+      const Call& call = script.calls[k];
       if (call.span.begin <= quotes.begin || call.span.end > quotes.end || only_speaks(call)) continue;
       for_variables(call, [&](const bash::Piece& piece) {
         const std::string_view inside = script.at(quotes);
         const bool is_made_there = inside.find(format("for {} in", piece.text)) != std::string_view::npos ||
                                    inside.find(format("read {}", piece.text)) != std::string_view::npos;
-        if (is_made_there || !is_of_own_shell(script, piece.text, quotes) || !told.insert(piece.text).second)
+        if (is_made_there || !is_of_own_shell(script, exports, piece.text, quotes) ||
+            !told.insert(piece.text).second)
           return;
         report
             .add(piece.span,
@@ -308,26 +320,11 @@ void find_not_exported(const Script& script, Report& report) {
   }
 }
 
-// The largest number of "--array=1-8,12%4"; nothing for what cannot be read.
-std::optional<std::uint64_t> largest_index(std::string_view array) {
-  std::optional<std::uint64_t> largest;
-  for (std::string_view piece : split(array.substr(0, array.find('%')), ',')) {
-    piece = piece.substr(0, piece.find(':'));
-    std::uint64_t number = 0;
-    const std::size_t dash = piece.find('-');
-    if (!parse_number(dash == std::string_view::npos ? piece : piece.substr(dash + 1), &number))
-      return std::nullopt;
-    largest = std::max(largest.value_or(0), number);
-  }
-  return largest;
-}
-
 // How many words a list has that stands there as it is; nothing where it is made.
 std::optional<std::uint64_t> list_size(const Script& script, std::string_view name) {
   std::optional<std::uint64_t> size;
-  for (const Setting& setting : script.settings) {
-    if (setting.name != name) continue;
-    const bash::Assignment& list = *setting.assignment;
+  for (const std::size_t index : script.names.settings_of(name)) {
+    const bash::Assignment& list = *script.settings[index].assignment;
     if (size || !list.is_array || list.appends || list.elements.empty()) return std::nullopt;
     for (const bash::Word& word : list.elements) {
       const std::string_view text = script.at(word.span);
@@ -345,7 +342,7 @@ std::optional<std::uint64_t> list_size(const Script& script, std::string_view na
 void find_array_index(const Script& script, Report& report) {
   const Directive* array = script.request.find("--array");
   if (array == nullptr || script.interpreter == "zsh") return;
-  const auto largest = largest_index(array->option.value);
+  const auto largest = slurm::largest_task(array->option.value);
   if (!largest) return;
   for (const char* index : {"[$SLURM_ARRAY_TASK_ID]", "[SLURM_ARRAY_TASK_ID]", "[${SLURM_ARRAY_TASK_ID}]"}) {
     for (std::size_t at = script.text.find(index); at != std::string::npos;

@@ -19,7 +19,7 @@ constexpr std::string_view kReaders[] = {"cat", "ls",   "wc",      "sed",      "
 // "dir=pwd": the three letters.
 void find_told_name(const Setting& setting, const Script& script, Report& report) {
   const std::string_view typed = script.at(setting.assignment->value.span);
-  if (!is_one_of(typed, kTellers) || setting.is_of_command || !is_read(script, setting.name)) return;
+  if (!is_one_of(typed, kTellers) || setting.is_of_command || !script.names.is_read(setting.name)) return;
   ScriptFinding& finding =
       report.replace(setting.assignment->value.span,
                      report.say("${} becomes the word {}, not what that command says", setting.name, typed),
@@ -30,7 +30,7 @@ void find_told_name(const Setting& setting, const Script& script, Report& report
 // "N=wc -l list": for the shell a program -l.
 void find_read_name(const Setting& setting, const Script& script, Report& report) {
   const std::string_view typed = script.at(setting.assignment->value.span);
-  if (!is_one_of(typed, kReaders) || !setting.is_of_command || !is_read(script, setting.name)) return;
+  if (!is_one_of(typed, kReaders) || !setting.is_of_command || !script.names.is_read(setting.name)) return;
   for (const Call& call : script.calls) {
     const bool is_its = !call.command->assignments.empty() && !call.command->words.empty() &&
                         &call.command->assignments.back() == setting.assignment &&
@@ -106,7 +106,7 @@ void find_split_path(const Call& call, const Script& script, Report& report) {
 // "DIR=/home/me/My Set/a": a program Set/a, and DIR for it alone.
 void find_split_value(const Setting& setting, const Script& script, Report& report) {
   const std::string_view value = script.at(setting.assignment->value.span);
-  if (!setting.is_of_command || !is_plain(value) || !may_be_cut(value) || !is_read(script, setting.name))
+  if (!setting.is_of_command || !is_plain(value) || !may_be_cut(value) || !script.names.is_read(setting.name))
     return;
   for (const Call& call : script.calls) {
     const bool is_its = !call.command->assignments.empty() && !call.command->words.empty() &&
@@ -193,11 +193,6 @@ void find_loop_list(const Script& script, Report& report) {
   }
 }
 
-bool is_assigned(const Script& script, std::string_view name) {
-  return std::any_of(script.settings.begin(), script.settings.end(),
-                     [&](const Setting& setting) { return setting.name == name; });
-}
-
 // "set DATA = /data", "setenv DATA /data" of csh: bash sets $1, or finds no such program.
 void find_other_shell(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
@@ -216,7 +211,7 @@ void find_other_shell(const Script& script, Report& report) {
     const bool is_apart = call.typed.size() > 1 && script.at(call.typed[1]->span).starts_with('=');
     if (call.program == "set" && equals == std::string_view::npos && !is_apart) continue;
     const std::string_view name = word.substr(0, equals);
-    if (!is_name(name) || is_assigned(script, name) || !is_read(script, name)) continue;
+    if (!is_name(name) || script.names.is_set(name) || !script.names.is_read(name)) continue;
     const std::size_t last = call.typed.size() - 1;
     const std::string_view value =
         equals != std::string_view::npos ? word.substr(equals + 1) : script.at(call.typed[last]->span);
