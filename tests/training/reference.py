@@ -315,7 +315,7 @@ def start(environment: dict[str, str], words: list[str]) -> int:
 
 def serve() -> None:
     """Ranks that share one import: it takes each of them ten times as long as five steps of a small model."""
-    import torch._dynamo  # by DistributedDataParallel, when the first is made
+    import torch._dynamo  # noqa: F401  (by DistributedDataParallel, when the first is made)
     import torchvision.models  # noqa: F401
 
     for line in sys.stdin:

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kShown = 5;  // pieces of evidence of one finding
 constexpr std::uint64_t kSmallFile = 1'000'000;
 constexpr std::uint64_t kManyFiles = 10'000;
-constexpr std::uint64_t kFullPercent = 90;   // of the inodes
+constexpr std::uint64_t kFullPercent = 90;     // of the inodes
 constexpr std::uint64_t kShardsAddOneIn = 10;  // bytes: headers, padding, the index
 
 // What one look at a file gave.
