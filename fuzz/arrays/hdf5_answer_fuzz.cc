@@ -21,6 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CHECK(std::is_sorted(about.places.begin(), about.places.end(),
                          [](const auto& a, const auto& b) { return a.number < b.number; }));
   }
+  if (about.member) {
+    CHECK(about.member->holds() && about.member->bytes % about.type.bytes == 0);
+    const auto elements = product(about.shape, about.type.bytes);
+    CHECK(*elements % about.member->bytes == 0 &&
+          product(std::vector{*elements / about.member->bytes}, about.member->record_bytes));
+  }
   std::uint64_t end = 0;
   for (const hdf5::VirtualPart& part : about.parts) {
     CHECK(part.first_row >= end && part.rows > 0 && !about.shape.empty());

@@ -38,6 +38,8 @@ Status measure_grid(ChunkMap::Array& array, std::string_view subject) {
   const auto row = product(std::span(is.shape).subspan(1), is.element_bytes);
   const auto chunk = product(is.chunks, is.element_bytes);
   if (chunk && *chunk > kLargestChunk) return too_large(subject, *chunk);
+  if (chunk && is.coder && is.coder->whole(*chunk) > kLargestChunk)
+    return too_large(subject, is.coder->whole(*chunk));
   if (!row || !chunk || *row + is.head.size() > kMostBytes / std::max<std::uint64_t>(1, is.shape[0]))
     return damaged("its sizes overflow");
   array.row_bytes = *row;
@@ -77,8 +79,8 @@ Status check_places(const ChunkMap::Array& array, std::uint64_t shard_bytes, std
     const std::uint64_t bytes = array.is.is_list() ? place.unpacked() : array.chunk_bytes;
     const bool is_column =
         !array.is.is_list() && !array.is.windows && array.is.coder->kind() == ChunkCoder::Kind::column;
-    const std::uint64_t most =
-        is_column ? most_column_bytes(bytes / array.is.element_bytes) : most_packed_bytes(bytes);
+    const std::uint64_t most = is_column ? most_column_bytes(bytes / array.is.element_bytes)
+                                         : most_packed_bytes(array.is.coder->whole(bytes));
     if (place.bytes > most) {
       return corrupt("{}: chunk {} is stored in {} bytes, it unpacks to {}", subject, i, place.bytes, bytes);
     }
@@ -193,6 +195,8 @@ std::string_view to_text(ChunkCoder::Kind kind) {
       return "plain";
     case ChunkCoder::Kind::hdf5:
       return "hdf5";
+    case ChunkCoder::Kind::record:
+      return "record";
     case ChunkCoder::Kind::zarr:
       return "zarr";
     case ChunkCoder::Kind::column:

@@ -50,12 +50,16 @@ struct StoredChunk {
 /// What turns stored chunks into elements in C order and this machine's byte order.
 class ChunkCoder {
  public:
-  enum class Kind { plain, hdf5, zarr, page, column };
+  /// `record`: as hdf5, and the elements are a member of the records that are stored.
+  enum class Kind { plain, hdf5, record, zarr, page, column };
 
   virtual ~ChunkCoder() = default;
   virtual Kind kind() const = 0;
   /// What parse_coder() makes it of again.
   virtual std::string to_text() const = 0;
+  /// What a chunk of so many bytes of elements unpacks to before they are picked out of it. REQUIRES:
+  /// bytes <= kLargestChunk.
+  virtual std::uint64_t whole(std::uint64_t bytes) const { return bytes; }
   /// Exactly `bytes`, or Corrupt, beginning with `subject`.
   virtual Result<Buffer> decode(const StoredChunk& place, std::uint64_t bytes,
                                 std::span<const std::byte> stored, std::string_view subject) const = 0;

@@ -74,6 +74,99 @@ std::string read(const Packed& packed, const ChunkMap& map, std::uint64_t offset
   return status.ok() ? out : status.to_string();
 }
 
+// Ten records of five bytes, 10 * row + byte; the member is bytes 1 and 2 of each, the higher first.
+struct Records : Packed {
+  explicit Records(bool is_packed) {
+    bytes.clear();
+    array = {.name = "dataset 'x/y'",
+             .shape = {kRows},
+             .chunks = {4},
+             .element_bytes = 2,
+             .fill = std::vector<std::byte>(2),
+             .head = "",
+             .coder = nullptr,
+             .places = {}};
+    std::vector<hdf5::Filter> filters;
+    if (is_packed) filters = {{.id = 1, .name = "deflate", .values = {6}}};
+    array.coder =
+        hdf5::chunk_coder(filters, 2, hdf5::RecordMember{.record_bytes = 5, .offset = 1, .bytes = 2});
+    for (std::uint64_t row = 0; row < kRows; row += 4) {
+      std::vector<std::byte> chunk;
+      const std::uint64_t rows = is_packed ? 4 : std::min<std::uint64_t>(4, kRows - row);
+      for (std::uint64_t i = 0; i < rows * 5; ++i)
+        chunk.push_back(static_cast<std::byte>(10 * (row + i / 5) + i % 5));
+      const std::string stored = is_packed
+                                     ? deflate(Deflate::zlib, chunk, 6).value()
+                                     : std::string(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+      array.places.push_back({bytes.size(), stored.size(), 0});
+      bytes += stored;
+    }
+    CHECK(write_file(file(), bytes).ok());
+  }
+  static std::string expected() {
+    std::string text;
+    for (int row = 0; row < static_cast<int>(kRows); ++row) {
+      text += static_cast<char>(10 * row + 2);
+      text += static_cast<char>(10 * row + 1);
+    }
+    return text;
+  }
+};
+
+TEST(ChunkMap, a_member_is_picked_out_of_records) {
+  for (const bool is_packed : {false, true}) {
+    const Records records(is_packed);
+    const ChunkMap map = records.map();
+    EXPECT_EQ(map.bytes(), 2 * kRows);
+    EXPECT_EQ(read(records, map, 0, 2 * kRows), Records::expected());
+    EXPECT_EQ(read(records, map, 7, 9), Records::expected().substr(7, 9));
+    const std::string text = map.encode();
+    const auto again = ChunkMap::parse(std::as_bytes(std::span(text)), records.bytes.size(), "x.h5");
+    ASSERT_TRUE(again.ok()) << again.status().to_string();
+    EXPECT_EQ(again->arrays()[0].is.coder->kind(), ChunkCoder::Kind::record);
+    EXPECT_EQ(read(records, *again, 0, 2 * kRows), Records::expected());
+  }
+}
+
+TEST(ChunkMap, a_member_that_does_not_fit_its_record_or_element_is_damaged) {
+  const Records records(false);
+  const auto coder_of = [&](std::string_view member) {
+    const auto coder = parse_coder("record", format(R"({{"filters":[],"member":{},"swap":2}})", member),
+                                   records.array, "x.h5");
+    return coder.ok() ? "" : coder.status().to_string();
+  };
+  EXPECT_EQ(coder_of("[5,1,2]"), "");
+  for (const char* wrong : {"[5,4,2]", "[5,1,0]", "[5,1,3]", "[1048577,1,2]", "[5,-1,2]",
+                            "[5,18446744073709551615,2]", "[5,1]", "7"})
+    EXPECT_EQ(coder_of(wrong), "x.h5: its coding is damaged") << wrong;
+  for (const char* kind : {"hdf5", "record"}) {
+    const bool is_record = std::string_view(kind) == "record";
+    const auto coder = parse_coder(
+        kind, is_record ? R"({"filters":[],"swap":2})" : R"({"filters":[],"member":[5,1,2],"swap":2})",
+        records.array, "x.h5");
+    EXPECT_EQ(coder.status().to_string(), "x.h5: its coding is damaged");
+  }
+}
+
+TEST(ChunkMap, records_that_unpack_to_too_much_are_refused) {
+  Records records(false);
+  records.array.coder =
+      hdf5::chunk_coder({}, 2, hdf5::RecordMember{.record_bytes = 1 << 20, .offset = 0, .bytes = 2});
+  records.array.chunks = {1 << 11};
+  records.array.places.resize(1);
+  const auto map = ChunkMap::create({records.array}, records.bytes.size(), "x.h5");
+  EXPECT_EQ(map.status().to_string(),
+            "x.h5: dataset 'x/y': its chunks unpack to 2147483648 bytes each (at most 1 GiB is read where it "
+            "lies)");
+}
+
+TEST(ChunkMap, records_that_are_cut_are_an_error) {
+  Records records(false);
+  records.array.places[0].bytes = 7;
+  const ChunkMap map = records.map();
+  EXPECT_EQ(read(records, map, 0, 4), "x.h5: dataset 'x/y': chunk 0: holds 7 bytes, records have 5");
+}
+
 TEST(ChunkMap, knows_what_the_chunks_of_one_sample_unpack_to) {
   const Packed packed;
   EXPECT_EQ(packed.map().most_for_a_sample(), 2u * 16);  // two chunks of 4 x 4 side by side

@@ -73,7 +73,7 @@ std::shared_ptr<const ChunkCoder> page_coder() { return std::make_shared<const P
 Result<std::shared_ptr<const ChunkCoder>> parse_coder(std::string_view kind, const std::string& text,
                                                       const ChunkedArray& about, std::string_view subject) {
   const auto damaged = [&] { return corrupt("{}: its coding is damaged", subject); };
-  if (kind == "hdf5") return parse_hdf5_coder(text, about, subject);
+  if (kind == "hdf5" || kind == "record") return parse_hdf5_coder(kind, text, about, subject);
   if (kind == "zarr") return parse_zarr_coder(text, about, subject);
   if (kind == "column") return parse_column_coder(text, about, subject);
   if (kind == "plain") {

@@ -20,7 +20,8 @@ std::shared_ptr<const ChunkCoder> page_coder();
 
 // Texts that ChunkCoder::to_text() gave, which may be anything: Corrupt for damage, Invalid for what is not
 // read.
-Result<std::shared_ptr<const ChunkCoder>> parse_hdf5_coder(const std::string& text, const ChunkedArray& about,
+Result<std::shared_ptr<const ChunkCoder>> parse_hdf5_coder(std::string_view kind, const std::string& text,
+                                                           const ChunkedArray& about,
                                                            std::string_view subject);
 Result<std::shared_ptr<const ChunkCoder>> parse_zarr_coder(const std::string& text, const ChunkedArray& about,
                                                            std::string_view subject);

@@ -25,8 +25,10 @@ enum class Class {
   string = 3,
   opaque = 5,
   compound = 6,
+  reference = 7,
   enumeration = 8,
-  sequence = 9
+  sequence = 9,
+  array = 10
 };
 enum class Layout { compact = 0, contiguous = 1, chunked = 2, virtual_ = 3 };
 enum class Object { group = 2, dataset = 5 };
@@ -101,8 +103,12 @@ using ChunkCall = int (*)(const Size* offset, unsigned mask, std::uint64_t addre
   F(Id, H5Tget_super, (Id))                                                                                 \
   F(int, H5Tis_variable_str, (Id))                                                                          \
   F(int, H5Tget_nmembers, (Id))                                                                             \
+  F(char*, H5Tget_member_name, (Id, unsigned))                                                              \
   F(Id, H5Tget_member_type, (Id, unsigned))                                                                 \
   F(std::size_t, H5Tget_member_offset, (Id, unsigned))                                                      \
+  F(int, H5Tget_array_ndims, (Id))                                                                          \
+  F(int, H5Tget_array_dims2, (Id, Size*))                                                                   \
+  F(int, H5free_memory, (void*))                                                                            \
   F(Id, H5Tcopy, (Id))                                                                                      \
   F(Id, H5Tcreate, (int, std::size_t))                                                                      \
   F(Id, H5Tenum_create, (Id))                                                                               \

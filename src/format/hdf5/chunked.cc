@@ -34,15 +34,16 @@ Result<ChunkedArray> Hdf5Dataset::chunked() const {
   const std::size_t unit = about.order == ByteOrder::big ? about.type.swap_unit() : 1;
   if (about.layout == Layout::contiguous) {
     constexpr std::uint64_t kPiece = 1u << 20;
-    const std::uint64_t row = std::max<std::uint64_t>(1, parts_->row_bytes);
+    const std::uint64_t row = std::max<std::uint64_t>(1, parts_->stored_bytes(parts_->row_bytes));
+    const std::uint64_t all = parts_->stored_bytes(parts_->bytes);
     const std::uint64_t rows =
         std::clamp<std::uint64_t>(kPiece / row, 1, std::max<std::uint64_t>(1, shape()[0]));
     array.chunks = about.shape;
     for (std::uint64_t& size : array.chunks) size = std::max<std::uint64_t>(1, size);
     array.chunks[0] = rows;
-    for (std::uint64_t at = 0; at < parts_->bytes; at += rows * row)
-      array.places.push_back({about.offset + at, std::min(rows * row, parts_->bytes - at), 0});
-    array.coder = plain_coder(unit);
+    for (std::uint64_t at = 0; at < all; at += rows * row)
+      array.places.push_back({about.offset + at, std::min(rows * row, all - at), 0});
+    array.coder = about.member ? hdf5::chunk_coder({}, unit, about.member) : plain_coder(unit);
     return array;
   }
   std::uint64_t chunks = 1;
@@ -55,7 +56,7 @@ Result<ChunkedArray> Hdf5Dataset::chunked() const {
     if (place.number >= chunks) return corrupt("{}: has a chunk {}", subject, place.number);
     array.places[place.number] = {place.offset, place.bytes, place.skipped};
   }
-  array.coder = hdf5::chunk_coder(about.filters, unit);
+  array.coder = hdf5::chunk_coder(about.filters, unit, about.member);
   return array;
 }
 

@@ -1,5 +1,7 @@
 #include "format/hdf5/coder.h"
 
+#include <cstring>
+
 #include "base/json/json.h"
 #include "format/chunks/filters.h"
 #include "format/hdf5/filters.h"
@@ -14,28 +16,55 @@ constexpr std::size_t kMostValues = 64;
 
 class Hdf5Coder final : public ChunkCoder {
  public:
-  Hdf5Coder(std::vector<hdf5::Filter> filters, std::size_t swap_unit)
-      : filters_(std::move(filters)), swap_unit_(swap_unit) {}
+  Hdf5Coder(std::vector<hdf5::Filter> filters, std::size_t swap_unit,
+            std::optional<hdf5::RecordMember> member)
+      : filters_(std::move(filters)), swap_unit_(swap_unit), member_(member) {}
 
-  Kind kind() const override { return Kind::hdf5; }
+  Kind kind() const override { return member_ ? Kind::record : Kind::hdf5; }
 
   std::string to_text() const override {
     json list = json::array();
     for (const hdf5::Filter& filter : filters_) list.push_back({filter.id, filter.values});
-    return json_text(json{{"filters", std::move(list)}, {"swap", swap_unit_}});
+    json text = {{"filters", std::move(list)}, {"swap", swap_unit_}};
+    if (member_) text["member"] = {member_->record_bytes, member_->offset, member_->bytes};
+    return json_text(text);
   }
+
+  std::uint64_t whole(std::uint64_t bytes) const override { return member_ ? member_->whole(bytes) : bytes; }
 
   Result<Buffer> decode(const StoredChunk& place, std::uint64_t bytes, std::span<const std::byte> stored,
                         std::string_view subject) const override {
-    OK_OR_RETURN(elements, hdf5::undo_filters(filters_, static_cast<std::uint32_t>(place.extra), bytes,
-                                              stored, subject));
-    if (swap_unit_ > 1) swap_bytes(elements.bytes(), swap_unit_);
-    return std::move(elements);
+    const auto skipped = static_cast<std::uint32_t>(place.extra);
+    if (!member_) {
+      OK_OR_RETURN(elements, hdf5::undo_filters(filters_, skipped, bytes, stored, subject));
+      if (swap_unit_ > 1) swap_bytes(elements.bytes(), swap_unit_);
+      return std::move(elements);
+    }
+    if (bytes % member_->bytes != 0 || whole(bytes) > kLargestChunk)
+      return corrupt("{}: its records do not fit in it", subject);
+    if (filters_.empty() && stored.size() <= whole(bytes)) return picked(stored, bytes, subject);
+    OK_OR_RETURN(records, hdf5::undo_filters(filters_, skipped, whole(bytes), stored, subject));
+    return picked(records.bytes(), bytes, subject);
   }
 
  private:
+  // The last piece of records that nothing packs has fewer of them; zeros stand for the others.
+  Result<Buffer> picked(std::span<const std::byte> records, std::uint64_t bytes,
+                        std::string_view subject) const {
+    if (records.size() % member_->record_bytes != 0)
+      return corrupt("{}: holds {} bytes, records have {}", subject, records.size(), member_->record_bytes);
+    Buffer elements(bytes);
+    if (elements.bytes().size() != bytes) return unavailable("{}: no memory for {} bytes", subject, bytes);
+    const auto own = elements.bytes().first(records.size() / member_->record_bytes * member_->bytes);
+    member_->pick(records, own);
+    std::memset(own.data() + own.size(), 0, bytes - own.size());
+    if (swap_unit_ > 1) swap_bytes(own, swap_unit_);
+    return elements;
+  }
+
   std::vector<hdf5::Filter> filters_;
   std::size_t swap_unit_;  // 1: as it is
+  std::optional<hdf5::RecordMember> member_;
 };
 
 bool is_number(const json& value, std::uint64_t most) {
@@ -54,30 +83,51 @@ bool take_filter(const json& from, hdf5::Filter& filter) {
   return true;
 }
 
+// Nothing where it is none that fits the array.
+std::optional<hdf5::RecordMember> member_in(const json& from, const ChunkedArray& about) {
+  if (!from.is_array() || from.size() != 3) return std::nullopt;
+  for (const json& value : from) {
+    if (!is_number(value, hdf5::RecordMember::kLargestRecord)) return std::nullopt;
+  }
+  const hdf5::RecordMember member{from[0].get<std::uint64_t>(), from[1].get<std::uint64_t>(),
+                                  from[2].get<std::uint64_t>()};
+  const bool fits = member.holds() && member.bytes % about.element_bytes == 0;
+  return fits ? std::optional(member) : std::nullopt;
+}
+
 }  // namespace
 
-Result<std::shared_ptr<const ChunkCoder>> parse_hdf5_coder(const std::string& text, const ChunkedArray& about,
+Result<std::shared_ptr<const ChunkCoder>> parse_hdf5_coder(std::string_view kind, const std::string& text,
+                                                           const ChunkedArray& about,
                                                            std::string_view subject) {
   const auto damaged = [&] { return corrupt("{}: its coding is damaged", subject); };
+  const bool is_member = kind == to_text(ChunkCoder::Kind::record);
   const json parsed = parse_json<json>(text);
-  const bool holds = parsed.is_object() && parsed.size() == 2 && parsed.contains("filters") &&
-                     parsed["filters"].is_array() && parsed["filters"].size() <= 32 &&
-                     parsed.contains("swap") && is_number(parsed["swap"], 64) && !about.is_list();
+  const bool holds =
+      parsed.is_object() && parsed.size() == (is_member ? 3 : 2) && parsed.contains("member") == is_member &&
+      parsed.contains("filters") && parsed["filters"].is_array() && parsed["filters"].size() <= 32 &&
+      parsed.contains("swap") && is_number(parsed["swap"], 64) && !about.is_list() && about.element_bytes > 0;
   if (!holds) return damaged();
   const auto swap_unit = parsed["swap"].get<std::size_t>();
   if (swap_unit == 0 || about.element_bytes % swap_unit != 0) return damaged();
+  std::optional<hdf5::RecordMember> member;
+  if (is_member) {
+    member = member_in(parsed["member"], about);
+    if (!member) return damaged();
+  }
   std::vector<hdf5::Filter> filters;
   for (const json& from : parsed["filters"]) {
     if (!take_filter(from, filters.emplace_back())) return damaged();
   }
   RETURN_IF_ERROR(hdf5::check_filters(filters, subject));
-  return hdf5::chunk_coder(std::move(filters), swap_unit);
+  return hdf5::chunk_coder(std::move(filters), swap_unit, member);
 }
 
 namespace hdf5 {
 
-std::shared_ptr<const ChunkCoder> chunk_coder(std::vector<Filter> filters, std::size_t swap_unit) {
-  return std::make_shared<const Hdf5Coder>(std::move(filters), swap_unit);
+std::shared_ptr<const ChunkCoder> chunk_coder(std::vector<Filter> filters, std::size_t swap_unit,
+                                              std::optional<RecordMember> member) {
+  return std::make_shared<const Hdf5Coder>(std::move(filters), swap_unit, member);
 }
 
 }  // namespace hdf5

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "format/chunked/coders.h"
@@ -11,6 +12,8 @@
 namespace stoker::formats::hdf5 {
 
 /// REQUIRES: check_filters() of them. Every `swap_unit` bytes are turned round, 1 for none.
-std::shared_ptr<const ChunkCoder> chunk_coder(std::vector<Filter> filters, std::size_t swap_unit);
+/// With `member` the elements are that member of the records that are stored.
+std::shared_ptr<const ChunkCoder> chunk_coder(std::vector<Filter> filters, std::size_t swap_unit,
+                                              std::optional<RecordMember> member = {});
 
 }  // namespace stoker::formats::hdf5

@@ -43,6 +43,7 @@ Result<std::uint64_t> Hdf5Dataset::run() const {
   RETURN_IF_ERROR(check_elements());
   if (!about.filters.empty())
     return invalid("{}: is compressed ({})", parts_->subject, printable(about.filters[0].name));
+  if (about.member) return invalid("{}: lies between other members of its records", parts_->subject);
   if (about.layout == Layout::chunked) return invalid("{}: lies in chunks, each by itself", parts_->subject);
   if (about.layout == Layout::parts) return invalid("{}: is virtual", parts_->subject);
   if (about.layout == Layout::contiguous && about.offset == hdf5::kNoAddress)
@@ -69,13 +70,14 @@ Status Hdf5Dataset::Parts::prepare() {
     return corrupt("{}: holds {} bytes, expected {}", subject, about.inline_bytes.size(), bytes);
   }
   if (about.layout == Description::Layout::contiguous && about.offset != hdf5::kNoAddress &&
-      !lies_inside(about.offset, bytes)) {
-    return corrupt("{}: its {} bytes at {} lie beyond the end of the file", subject, bytes, about.offset);
+      !lies_inside(about.offset, stored_bytes(bytes))) {
+    return corrupt("{}: its {} bytes at {} lie beyond the end of the file", subject, stored_bytes(bytes),
+                   about.offset);
   }
   if (about.layout != Description::Layout::chunked) return {};
   RETURN_IF_ERROR(hdf5::check_filters(about.filters, subject));
   chunk_bytes = product(about.chunks, about.type.bytes).value_or(kMostChunkBytes);
-  if (chunk_bytes >= kMostChunkBytes)
+  if (chunk_bytes >= kMostChunkBytes || stored_bytes(chunk_bytes) >= kMostChunkBytes)
     return invalid("{}: a chunk has 2 GiB or more, which is not read", subject);
   chunk_strides = c_strides(about.chunks, about.type.bytes);
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -168,24 +170,39 @@ Result<Buffer> Hdf5Dataset::Parts::load(std::uint64_t number) const {
   if (place == about.places.end() || place->number != number) return Buffer();
   const std::string where = format("{}: chunk {}", subject, number);
   // What a filter adds to data it cannot pack is little.
-  if (place->bytes > chunk_bytes + chunk_bytes / 8 + (64u << 10)) {
-    return corrupt("{}: has {} bytes for {} elements' bytes", where, place->bytes, chunk_bytes);
+  const std::uint64_t whole_bytes = stored_bytes(chunk_bytes);
+  if (place->bytes > whole_bytes + whole_bytes / 8 + (64u << 10)) {
+    return corrupt("{}: has {} bytes for {} elements' bytes", where, place->bytes, whole_bytes);
   }
   Buffer stored(place->bytes);
   if (stored.bytes().size() != place->bytes)
     return unavailable("{}: no memory for {} bytes", where, place->bytes);
   RETURN_IF_ERROR(file.read_at(place->offset, stored.bytes()));
-  const auto turn = [&](Buffer& elements) {
-    if (about.order == ByteOrder::big) swap_bytes(elements.bytes(), about.type.swap_unit());
-  };
-  if (about.filters.empty() && stored.bytes().size() == chunk_bytes) {
-    turn(stored);
-    return stored;
+  const bool is_plain = about.filters.empty() && stored.bytes().size() == whole_bytes;
+  Buffer whole;
+  if (is_plain) {
+    whole = std::move(stored);
+  } else {
+    OK_OR_RETURN(unpacked,
+                 hdf5::undo_filters(about.filters, place->skipped, whole_bytes, stored.bytes(), where));
+    whole = std::move(unpacked);
   }
-  OK_OR_RETURN(elements,
-               hdf5::undo_filters(about.filters, place->skipped, chunk_bytes, stored.bytes(), where));
-  turn(elements);
-  return std::move(elements);
+  return elements_of(std::move(whole), chunk_bytes, where);
+}
+
+// The elements' bytes of stored ones, in this machine's order.
+Result<Buffer> Hdf5Dataset::Parts::elements_of(Buffer whole, std::uint64_t size,
+                                               std::string_view where) const {
+  Buffer elements;
+  if (about.member) {
+    elements = Buffer(size);
+    if (elements.bytes().size() != size) return unavailable("{}: no memory for {} bytes", where, size);
+    about.member->pick(whole.bytes(), elements.bytes());
+  } else {
+    elements = std::move(whole);
+  }
+  if (about.order == ByteOrder::big) swap_bytes(elements.bytes(), about.type.swap_unit());
+  return elements;
 }
 
 // Rows of the chunks of one block along the first dimension: out[to[i]] is row rows[i].
@@ -229,16 +246,22 @@ Status Hdf5Dataset::Parts::read_from_chunks(std::uint64_t block, std::span<const
   }
 }
 
-// Bytes of a dataset in one piece, through the cache in pieces of about a mebibyte.
+// Bytes of a dataset in one piece, through the cache in pieces of about a mebibyte of what is stored.
 Status Hdf5Dataset::Parts::read_piece(std::uint64_t offset, std::span<std::byte> out) const {
+  const std::uint64_t piece_bytes =
+      about.member
+          ? std::max<std::uint64_t>(1, kPieceBytes / about.member->record_bytes) * about.member->bytes
+          : kPieceBytes;
   while (!out.empty()) {
-    const std::uint64_t piece = offset / kPieceBytes;
-    const std::uint64_t begin = piece * kPieceBytes;
+    const std::uint64_t piece = offset / piece_bytes;
+    const std::uint64_t begin = piece * piece_bytes;
     const auto read_it = [&]() -> Result<Buffer> {
-      Buffer stored(std::min(kPieceBytes, bytes - begin));
-      if (stored.bytes().empty()) return unavailable("{}: no memory for {} bytes", subject, kPieceBytes);
-      RETURN_IF_ERROR(file.read_at(about.offset + begin, stored.bytes()));
-      return stored;
+      const std::uint64_t size = std::min(piece_bytes, bytes - begin);
+      Buffer whole(stored_bytes(size));
+      if (whole.bytes().empty())
+        return unavailable("{}: no memory for {} bytes", subject, stored_bytes(size));
+      RETURN_IF_ERROR(file.read_at(about.offset + stored_bytes(begin), whole.bytes()));
+      return elements_of(std::move(whole), size, subject);
     };
     OK_OR_RETURN(held, cache->get({owner, piece}, read_it));
     const std::uint64_t within = offset - begin;
@@ -256,10 +279,10 @@ Status Hdf5Dataset::Parts::read_contiguous(std::uint64_t first, std::span<std::b
     std::memcpy(out.data(), about.inline_bytes.data() + offset, out.size());
   } else if (about.offset == hdf5::kNoAddress) {
     fill_with(about.fill, out);
-  } else if (out.size() >= kPieceBytes) {
+  } else if (out.size() >= kPieceBytes && !about.member) {
     RETURN_IF_ERROR(file.read_at(about.offset + offset, out));
   } else {
-    RETURN_IF_ERROR(read_piece(offset, out));
+    return read_piece(offset, out);
   }
   const bool is_stored = about.layout == Description::Layout::inline_ || about.offset != hdf5::kNoAddress;
   if (is_stored && about.order == ByteOrder::big) swap_bytes(out, about.type.swap_unit());

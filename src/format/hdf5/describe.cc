@@ -6,7 +6,7 @@
 #include "base/json/json.h"
 #include "format/chunks/filters.h"
 #include "format/hdf5/api.h"
-#include "format/hdf5/ask.h"
+#include "format/hdf5/ask/datasets.h"
 #include "format/hdf5/child.h"
 
 namespace stoker::formats::hdf5 {
@@ -125,6 +125,24 @@ void take_chunks(Answer& answer, Description& into) {
             [](const auto& a, const auto& b) { return a.number < b.number; });
 }
 
+// A member of records: where it lies in one of them, and how many of the last dimensions are its own.
+void take_record(Answer& answer, Description& into) {
+  if (!answer.has("record")) return;
+  Answer record(answer.at("record"), "");
+  const std::uint64_t own = record.number("dimensions");
+  RecordMember member{record.number("bytes"), record.number("offset"), 0};
+  if (!record.status().ok() || own > into.shape.size()) return answer.wrong();
+  const auto records = std::span(into.shape).first(into.shape.size() - own);
+  const auto dimensions = std::span(into.shape).last(own);
+  member.bytes = product(dimensions, into.type.bytes).value_or(0);
+  const bool has_chunks = into.layout == Description::Layout::chunked;
+  const bool is_whole = !has_chunks || std::equal(dimensions.begin(), dimensions.end(),
+                                                  into.chunks.end() - static_cast<std::ptrdiff_t>(own));
+  const bool fits = member.holds() && product(records, member.record_bytes).has_value();
+  if (!is_whole || !fits || into.type.kind == ElementType::Kind::varying) return answer.wrong();
+  into.member = member;
+}
+
 void take_parts(Answer& answer, Description& into) {
   into.layout = Description::Layout::parts;
   for (const Json& entry : answer.at("parts")) {
@@ -171,6 +189,7 @@ Result<Description> description(const Json& json, const Path& file) {
   } else {
     take_parts(answer, found);
   }
+  if (answer.status().ok()) take_record(answer, found);
   RETURN_IF_ERROR(answer.status());
   if (!product(found.shape, found.type.bytes))
     return corrupt("{}: dataset '{}' is too large", file, printable(found.path));
@@ -204,6 +223,7 @@ Result<std::vector<std::string>> list_datasets(const Path& file, Deadline deadli
     names.push_back(name.get<std::string>());
   }
   std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());  // a damaged record's members
   return names;
 }
 

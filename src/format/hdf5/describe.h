@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/time.h"
 #include "format/chunks/box.h"
 #include "format/chunks/element_type.h"
+#include "format/hdf5/member.h"
 
 namespace stoker::formats::hdf5 {
 
@@ -45,11 +47,12 @@ struct Description {
   ElementType type;
   ByteOrder order = ByteOrder::little;
   std::vector<std::byte> fill;
+  std::optional<RecordMember> member;             ///< the elements are this member of records
   ByteOrder order_of_values = ByteOrder::little;  ///< of lists of numbers of different lengths
   std::uint64_t heap_base = 0;                    ///< where addresses of heaps count from
   enum class Layout { inline_, contiguous, chunked, parts } layout = Layout::contiguous;
   std::uint64_t offset = 0;             ///< contiguous: where, or kNoAddress
-  std::vector<std::byte> inline_bytes;  ///< inline_: all elements, as stored
+  std::vector<std::byte> inline_bytes;  ///< inline_: all elements, in their byte order as stored
   Extents chunks;
   std::vector<Filter> filters;
   std::vector<ChunkPlace> places;
@@ -58,10 +61,11 @@ struct Description {
 
 enum class ExternalLinks { refuse, follow };
 
-/// The paths of all datasets, sorted: those reached by hard links.
+/// The paths of all datasets, sorted: those reached by hard links. Of one that holds records, those of the
+/// records' members behind its own.
 Result<std::vector<std::string>> list_datasets(const Path& file, Deadline deadline);
-/// These datasets. Corrupt for a file that libhdf5 cannot read, NotFound for a dataset that is not there,
-/// Invalid for what is not read, by its name.
+/// These datasets, or members of their records. Corrupt for a file that libhdf5 cannot read, NotFound for a
+/// dataset that is not there, Invalid for what is not read, by its name.
 Result<std::vector<Description>> describe(const Path& file, const std::vector<std::string>& names,
                                           ExternalLinks links, Deadline deadline);
 /// What a child answered to describe() of `count` datasets, which may be anything. Every description that

@@ -13,6 +13,11 @@ constexpr std::string_view kVirtual =
     R"("parts":[{"file":"b.h5","dataset":"y","first_row":3,"source_row":0,"rows":3},)"
     R"({"file":"b.h5","dataset":"y","first_row":0,"source_row":1,"rows":3}]})";
 
+// Members of 6 records of 40 bytes: arrays of 3 numbers, 8 bytes behind each record's beginning.
+constexpr std::string_view kMember =
+    R"({"path":"x/y","file":"a.h5","shape":[6,3],"letter":"f","bytes":8,"is_big":true,"fill":[0,0,0,0,0,0,0,0],)"
+    R"("layout":"chunked","chunks":[2,3],"filters":[],"places":[],"record":{"bytes":40,"offset":8,"dimensions":1}})";
+
 // An answer about one dataset, with a piece of its text replaced.
 std::string answer(std::string_view dataset, std::string_view old = "", std::string_view now = "") {
   std::string text = format(R"({{"datasets":[{}]}})", dataset);
@@ -42,6 +47,30 @@ TEST(Hdf5Answer, parts_come_out_in_the_order_of_their_rows) {
   ASSERT_TRUE(found.ok()) << found.status().to_string();
   EXPECT_EQ(found->front().parts[0].source_row, 1u);
   EXPECT_EQ(found->front().parts[1].first_row, 3u);
+}
+
+TEST(Hdf5Answer, a_member_of_records_has_the_bytes_of_its_last_dimensions) {
+  const auto found = parse_answer(answer(kMember), "a.h5", 1);
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_EQ(found->front().member, (RecordMember{.record_bytes = 40, .offset = 8, .bytes = 24}));
+}
+
+TEST(Hdf5Answer, a_member_that_is_not_inside_its_record_makes_no_sense) {
+  const std::pair<std::string_view, std::string_view> kWrong[] = {
+      {R"("offset":8)", R"("offset":17)"},
+      {R"("offset":8)", R"("offset":18446744073709551608)"},
+      {R"("offset":8)", R"("offset":-8)"},
+      {R"("bytes":40)", R"("bytes":31)"},
+      {R"("bytes":40)", R"("bytes":0)"},
+      {R"("bytes":40)", R"("bytes":1048577)"},
+      {R"("dimensions":1)", R"("dimensions":2)"},
+      {R"("dimensions":1)", R"("dimensions":3)"},
+      {R"("chunks":[2,3])", R"("chunks":[2,1])"},
+      {R"("shape":[6,3])", R"("shape":[288230376151711744,3])"},
+      {R"("record":{)", R"("record":{"x":1},"y":{)"},
+  };
+  for (const auto& [old, now] : kWrong)
+    EXPECT_TRUE(error_of(answer(kMember, old, now)).starts_with("a.h5: ")) << now;
 }
 
 TEST(Hdf5Answer, an_error_keeps_its_code_and_words) {

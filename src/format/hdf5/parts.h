@@ -36,7 +36,12 @@ struct Hdf5Dataset::Parts {
 
   Status prepare();
   Status add_sources(const Path& folder, const Hdf5Options& options, int nesting);
+  // Bytes that are stored for so many of the elements': more where these are a member of records.
+  std::uint64_t stored_bytes(std::uint64_t elements) const {
+    return about.member ? about.member->whole(elements) : elements;
+  }
   Result<Buffer> load(std::uint64_t number) const;
+  Result<Buffer> elements_of(Buffer whole, std::uint64_t size, std::string_view where) const;
   Status read_piece(std::uint64_t offset, std::span<std::byte> out) const;
   Status read_from_chunks(std::uint64_t block, std::span<const std::uint64_t> rows,
                           std::span<const std::size_t> to, std::span<std::byte> out) const;

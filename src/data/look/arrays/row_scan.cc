@@ -122,10 +122,14 @@ void add_member(ShardSample& sample, const std::string& extension, std::uint64_t
 // Two arrays may be called the same but for what a file's name cannot have.
 Status check_extensions(const std::vector<Kind>& kinds, const ValueRows& values, const std::string& subject) {
   std::set<std::string> seen;
-  for (const Kind& kind : kinds) seen.insert(kind.extension);
+  const auto twice = [&](const std::string& extension) {
+    return invalid("{}: two of its arrays make a file '{}'", subject, extension);
+  };
+  for (const Kind& kind : kinds) {
+    if (!seen.insert(kind.extension).second) return twice(kind.extension);
+  }
   for (const ValueRows::Kind& kind : values.kinds()) {
-    if (!seen.insert(kind.extension).second)
-      return invalid("{}: two of its arrays make a file '{}'", subject, kind.extension);
+    if (!seen.insert(kind.extension).second) return twice(kind.extension);
   }
   return {};
 }

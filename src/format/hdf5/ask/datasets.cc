@@ -1,11 +1,14 @@
-#include "format/hdf5/ask.h"
+#include "format/hdf5/ask/datasets.h"
 
 #include <array>
 #include <tuple>
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "format/hdf5/ask_type_internal.h"
+#include "format/hdf5/ask/chunks.h"
+#include "format/hdf5/ask/element_type.h"
+#include "format/hdf5/ask/members.h"
+#include "format/hdf5/member.h"
 
 namespace stoker::formats::hdf5 {
 
@@ -15,7 +18,6 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMostDatasets = 100'000;
 constexpr std::size_t kDeepest = 32;
-constexpr std::uint64_t kMostChunks = 1u << 24;
 constexpr std::uint64_t kMostInline = 1u << 20;
 constexpr std::size_t kLongestName = 4096;
 
@@ -61,7 +63,7 @@ class Asker {
       const Handle object(h5_.H5Oopen(group, name.data(), kDefault), h5_.H5Oclose);
       if (!object.is_open()) return damaged(below);
       const auto kind = static_cast<Object>(h5_.H5Iget_type(object.get()));
-      if (kind == Object::dataset) names.push_back(below);
+      if (kind == Object::dataset) add_names(object.get(), below, names);
       if (names.size() > kMostDatasets) return invalid("{}: has more than {} datasets", file_, kMostDatasets);
       if (kind == Object::group) RETURN_IF_ERROR(walk(object.get(), below, depth + 1, names));
     }
@@ -71,10 +73,11 @@ class Asker {
   Status dataset(const std::string& name, Json& into) {
     subject_ = format("{}: dataset '{}'", file_, printable(name));
     met_external_ = false;
-    const Handle object(h5_.H5Oopen(id_, name.c_str(), access_), h5_.H5Oclose);
+    std::string member;
+    const Handle object = open(name, member);
     if (met_external_)
       return invalid("{}: is behind an external link (which is not followed unless allowed)", subject_);
-    if (!object.is_open()) return not_found("{}: is not there ({})", subject_, h5_.last_error());
+    if (!object.is_open()) return not_found("{}: is not there ({})", subject_, why_not_open_);
     if (static_cast<Object>(h5_.H5Iget_type(object.get())) != Object::dataset) {
       return invalid("{}: is no dataset", subject_);
     }
@@ -86,14 +89,17 @@ class Asker {
     if (h5_.H5Fget_name(object.get(), holder.data(), holder.size()) < 0) return broken();
     into["path"] = name;
     into["file"] = holder.data();
-    RETURN_IF_ERROR(take_shape(space.get(), into));
-    RETURN_IF_ERROR(ask_type(h5_, subject_, type.get(), into));
+    OK_OR_RETURN(element, element_of(h5_, subject_, type.get(), member));
+    if (element.record_bytes > 0 && !member_of(element).holds()) return broken();
+    RETURN_IF_ERROR(take_shape(space.get(), element, into));
+    RETURN_IF_ERROR(ask_type(h5_, subject_, element.type.get(), into));
     if (is_varying(h5_, type.get())) {
       RETURN_IF_ERROR(take_heaps(made.get(), type.get(), into));
     } else {
-      RETURN_IF_ERROR(take_fill(made.get(), type.get(), into));
+      RETURN_IF_ERROR(take_fill(made.get(), type.get(), element, into));
     }
-    return take_layout(object.get(), made.get(), type.get(), into);
+    RETURN_IF_ERROR(take_layout(object.get(), made.get(), type.get(), into));
+    return take_element(element, member, into);
   }
 
   Id file() const { return id_; }
@@ -105,7 +111,32 @@ class Asker {
   Status broken() const { return corrupt("{}: is damaged ({})", subject_, h5_.last_error()); }
   Status unread(std::string_view what) const { return invalid("{}: {}", subject_, what); }
 
-  Status take_shape(Id space, Json& into) {
+  // A dataset's own name, or where it holds records those of their members behind it.
+  void add_names(Id dataset, const std::string& name, Json& names) const {
+    const Handle type(h5_.H5Dget_type(dataset), h5_.H5Tclose);
+    const std::vector<std::string> members =
+        type.is_open() ? member_paths(h5_, type.get()) : std::vector<std::string>();
+    if (members.empty()) names.push_back(name);
+    for (const std::string& member : members) names.push_back(name + "/" + member);
+  }
+
+  // A dataset, or the one that the beginning of `name` names, and the member of its records that the rest is.
+  Handle open(const std::string& name, std::string& member) {
+    Handle whole(h5_.H5Oopen(id_, name.c_str(), access_), h5_.H5Oclose);
+    if (whole.is_open() || met_external_) return whole;
+    why_not_open_ = h5_.last_error();
+    for (std::size_t at = name.rfind('/'); at != std::string::npos && at > 0; at = name.rfind('/', at - 1)) {
+      Handle before(h5_.H5Oopen(id_, name.substr(0, at).c_str(), access_), h5_.H5Oclose);
+      if (met_external_) break;
+      if (!before.is_open()) continue;
+      if (static_cast<Object>(h5_.H5Iget_type(before.get())) != Object::dataset) break;
+      member = name.substr(at + 1);
+      return before;
+    }
+    return whole;
+  }
+
+  Status take_shape(Id space, const Element& element, Json& into) {
     const int count = h5_.H5Sget_simple_extent_ndims(space);
     if (count < 0 || count > static_cast<int>(kMostDimensions)) return broken();
     constexpr int kEmpty = 2;  // H5S_NULL
@@ -113,17 +144,58 @@ class Asker {
     std::array<Size, kMostDimensions> sizes{};
     if (h5_.H5Sget_simple_extent_dims(space, sizes.data(), nullptr) < 0) return broken();
     shape_.assign(sizes.begin(), sizes.begin() + count);
-    into["shape"] = shape_;
+    Extents shape = shape_;
+    shape.insert(shape.end(), element.dimensions.begin(), element.dimensions.end());
+    if (shape_.empty() && !shape.empty())
+      return unread("is one array and no list of them, which is not read");
+    if (shape.size() > kMostDimensions) return unread("has more than 32 dimensions");
+    into["shape"] = shape;
     return {};
   }
 
-  Status take_fill(Id made, Id type, Json& into) {
+  Status take_fill(Id made, Id type, const Element& element, Json& into) {
     int defined = 0;
     std::vector<std::uint8_t> fill(h5_.H5Tget_size(type));
     if (h5_.H5Pfill_value_defined(made, &defined) >= 0 && defined > 0) {
       h5_.H5Pget_fill_value(made, type, fill.data());
     }
-    into["fill"] = fill;
+    const std::vector<std::uint8_t> own = picked(fill, element);
+    const auto once = own.begin() + static_cast<std::ptrdiff_t>(h5_.H5Tget_size(element.type.get()));
+    for (auto at = own.begin(); at < own.end(); at += once - own.begin()) {
+      if (!std::equal(own.begin(), once, at))
+        return unread("has a fill value that differs within an array, which is not read");
+    }
+    into["fill"] = std::vector<std::uint8_t>(own.begin(), once);
+    return {};
+  }
+
+  // That member of each record, or all.
+  std::vector<std::uint8_t> picked(std::vector<std::uint8_t> all, const Element& element) const {
+    if (element.record_bytes == 0) return all;
+    const RecordMember member = member_of(element);
+    std::vector<std::uint8_t> own(all.size() / member.record_bytes * member.bytes);
+    member.pick(std::as_bytes(std::span(all)), std::as_writable_bytes(std::span(own)));
+    return own;
+  }
+
+  RecordMember member_of(const Element& element) const {
+    const std::uint64_t bytes = h5_.H5Tget_size(element.type.get());
+    return {element.record_bytes, element.offset, product(element.dimensions, bytes).value_or(0)};
+  }
+
+  // What a member of records changes in what was said of the dataset.
+  Status take_element(const Element& element, const std::string& member, Json& into) {
+    if (into.contains("chunks")) {
+      for (const std::uint64_t size : element.dimensions) into["chunks"].push_back(size);
+    }
+    if (element.record_bytes == 0) return {};
+    into["record"] = {{"bytes", element.record_bytes},
+                      {"offset", element.offset},
+                      {"dimensions", element.dimensions.size()}};
+    if (into.contains("inline"))
+      into["inline"] = picked(into["inline"].get<std::vector<std::uint8_t>>(), element);
+    if (!into.contains("parts")) return {};
+    for (Json& part : into["parts"]) part["dataset"] = part["dataset"].get<std::string>() + "/" + member;
     return {};
   }
 
@@ -171,8 +243,7 @@ class Asker {
         return {};
       case Layout::chunked:
         into["layout"] = "chunked";
-        RETURN_IF_ERROR(take_filters(made, into));
-        return take_chunks(dataset, made, into);
+        return ask_chunks(h5_, {file_, subject_, id_}, dataset, shape_, into);
       case Layout::virtual_:
         into["layout"] = "parts";
         return take_parts(made, into);
@@ -189,116 +260,6 @@ class Asker {
       return broken();
     into["inline"] = elements;
     return {};
-  }
-
-  Status take_filters(Id made, Json& into) {
-    Json filters = Json::array();
-    const int count = h5_.H5Pget_nfilters(made);
-    for (int i = 0; i < count; ++i) {
-      std::array<unsigned, 64> values{};
-      std::size_t value_count = values.size();
-      unsigned flags = 0, config = 0;
-      std::array<char, 256> name{};
-      const int id = h5_.H5Pget_filter2(made, static_cast<unsigned>(i), &flags, &value_count, values.data(),
-                                        name.size() - 1, name.data(), &config);
-      if (id < 0) return broken();
-      const std::vector<unsigned> used(
-          values.begin(), values.begin() + static_cast<std::ptrdiff_t>(std::min(value_count, values.size())));
-      filters.push_back({{"id", id}, {"name", name.data()}, {"values", used}});
-    }
-    into["filters"] = std::move(filters);
-    return {};
-  }
-
-  struct Places {
-    const Extents* counts = nullptr;
-    const Extents* chunks = nullptr;
-    Json list = Json::array();  // number, offset, bytes, mask: one after the other
-    void add(const Size* offset, unsigned mask, std::uint64_t address, Size bytes) {
-      std::uint64_t number = 0;
-      for (std::size_t d = 0; d < chunks->size(); ++d)
-        number = number * (*counts)[d] + offset[d] / (*chunks)[d];
-      list.push_back(number);
-      list.push_back(address);
-      list.push_back(bytes & 0xFFFFFFFFu);
-      list.push_back(mask);
-    }
-  };
-
-  Status take_chunks(Id dataset, Id made, Json& into) {
-    std::array<Size, kMostDimensions> sizes{};
-    const int count = h5_.H5Pget_chunk(made, static_cast<int>(sizes.size()), sizes.data());
-    if (count != static_cast<int>(shape_.size())) return broken();
-    const Extents chunks(sizes.begin(), sizes.begin() + count);
-    into["chunks"] = chunks;
-    Extents counts;
-    for (std::size_t d = 0; d < chunks.size(); ++d) {
-      if (chunks[d] == 0) return broken();
-      counts.push_back(shape_[d] / chunks[d] + (shape_[d] % chunks[d] != 0));
-    }
-    const std::optional<std::uint64_t> all = product(counts);
-    if (!all || *all > kMostChunks) return unread("has more than 16 777 216 chunks, which is not read");
-    if (*all == 0) {
-      into["places"] = Json::array();
-      return {};
-    }
-    Places places{&counts, &chunks};
-    RETURN_IF_ERROR(list_chunks(dataset, places));
-    RETURN_IF_ERROR(move_by_userblock(dataset, chunks, counts, places));
-    into["places"] = std::move(places.list);
-    return {};
-  }
-
-  Status list_chunks(Id dataset, Places& places) {
-    if (h5_.H5Dchunk_iter != nullptr) {
-      const auto add = [](const Size* offset, unsigned mask, std::uint64_t address, Size bytes, void* into) {
-        static_cast<Places*>(into)->add(offset, mask, address, bytes);
-        return 0;
-      };
-      return h5_.H5Dchunk_iter(dataset, kDefault, add, &places) < 0 ? broken() : Status();
-    }
-    Size count = 0;
-    const Handle space(h5_.H5Dget_space(dataset), h5_.H5Sclose);
-    if (h5_.H5Dget_num_chunks(dataset, space.get(), &count) < 0 || count > kMostChunks) return broken();
-    for (Size i = 0; i < count; ++i) {
-      std::array<Size, kMostDimensions + 1> offset{};
-      unsigned mask = 0;
-      std::uint64_t address = 0;
-      Size bytes = 0;
-      if (h5_.H5Dget_chunk_info(dataset, space.get(), i, offset.data(), &mask, &address, &bytes) < 0)
-        return broken();
-      places.add(offset.data(), mask, address, bytes);
-    }
-    return {};
-  }
-
-  // With bytes of somebody else's before the file (MATLAB's have 512), versions of libhdf5 differ in whether
-  // addresses count them: the first chunk, read both ways, tells.
-  Status move_by_userblock(Id dataset, const Extents& chunks, const Extents& counts, Places& places) {
-    Size block = 0;
-    const Handle made(h5_.H5Fget_create_plist(id_), h5_.H5Pclose);
-    if (h5_.H5Pget_userblock(made.get(), &block) < 0) return broken();
-    if (block == 0 || places.list.empty()) return {};
-    const std::uint64_t bytes = places.list[2];
-    if (bytes == 0 || bytes > (std::uint64_t{1} << 31)) return broken();
-    std::vector<Size> offset(chunks.size());
-    std::uint64_t number = places.list[0];
-    for (std::size_t d = chunks.size(); d-- > 0; number /= counts[d])
-      offset[d] = number % counts[d] * chunks[d];
-    std::vector<std::byte> by_library(bytes);
-    std::vector<std::byte> by_us(bytes);
-    std::uint32_t mask = 0;
-    if (h5_.H5Dread_chunk(dataset, kDefault, offset.data(), &mask, by_library.data()) < 0) return broken();
-    OK_OR_RETURN(file, File::open_read(file_));
-    for (const std::uint64_t shift : {std::uint64_t{0}, static_cast<std::uint64_t>(block)}) {
-      if (!file.read_at(places.list[1].get<std::uint64_t>() + shift, by_us).ok() || by_us != by_library)
-        continue;
-      for (std::size_t i = 1; i < places.list.size(); i += 4) {
-        places.list[i] = places.list[i].get<std::uint64_t>() + shift;
-      }
-      return {};
-    }
-    return broken();
   }
 
   // Rows of other datasets, all columns of them. Anything else is another kind of mosaic.
@@ -364,6 +325,7 @@ class Asker {
   const Path file_;
   const ExternalLinks links_;
   std::string subject_;
+  std::string why_not_open_;
   bool met_external_ = false;
   Id id_ = -1;
   Id access_ = kDefault;

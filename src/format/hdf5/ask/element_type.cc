@@ -1,7 +1,8 @@
 
-#include "base/json/json.h"
 #include "format/chunks/element_type.h"
-#include "format/hdf5/ask_type_internal.h"
+
+#include "base/json/json.h"
+#include "format/hdf5/ask/element_type.h"
 
 namespace stoker::formats::hdf5 {
 
@@ -67,7 +68,9 @@ class TypeAsker {
       }
       case Class::compound:
         return take_complex(type, bytes, into);
+      case Class::reference:
       case Class::sequence:
+      case Class::array:
         break;
     }
     return no_type(subject_);

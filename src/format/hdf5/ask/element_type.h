@@ -1,4 +1,4 @@
-// The child's side of describe.h: what the elements of a dataset are. Used by ask.cc only.
+// The child's side of describe.h: what the elements of a dataset are. Used only inside this folder.
 #pragma once
 
 #include <string>
