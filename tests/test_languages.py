@@ -140,3 +140,45 @@ def test_the_points_of_production_are_asked_in_french(stoker, tmp_path: Path):
         assert [point[same] for point in english] == [point[same] for point in french]
     assert all(one["question"] != other["question"] for one, other in zip(english, french, strict=True))
     assert all(one["evidence"] != other["evidence"] for one, other in zip(english, french, strict=True))
+
+
+def test_a_hello_is_said_in_french(stoker):
+    told = stoker("hello", "--lang", "fr", code=0).out
+    assert told.startswith("bonjour de 2 rangs sur ")
+    assert "\n  début       2 rangs sont venus\n  noms        1 nom sur 2 rangs, en " in told
+    assert "\n  connexion   2 liaisons sur 2 entre 2 rangs\n" in told
+    assert "\n  all-reduce  exact sur 2 rangs, par TCP, par stoker lui-même\n" in told
+    assert "\n  torch       pas de Python d'un job à interroger (--python) (non essayé)\n" in told
+    assert "\nlimite\u00a0: ce que la liaison la plus lente permet à elle seule, sans calcul\n" in told
+    assert "OPÉRATION" in told and "RANG" in told
+
+
+def test_what_a_hello_finds_is_said_in_french_and_keeps_its_rules(stoker):
+    environment = {"GLOO_SOCKET_IFNAME": "nosuch", "MASTER_PORT": "port"}
+    told = stoker("hello", "--no-speed", "--lang", "fr", env=environment, code=1).out
+    assert "GLOO_SOCKET_IFNAME=nosuch ne désigne aucune interface active (" in told
+    assert (
+        "\u00a0: 'port' n'est pas un port\n  à essayer\u00a0: unset MASTER_PORT, et `stoker run` en prend un libre"
+        in told
+    )
+    assert "2 de nature à faire perdre le job, au bout de " in told
+    english, french = (
+        json.loads(stoker("hello", "--no-speed", "--json", "--lang", lang, env=environment, code=1).out)
+        for lang in ("en", "fr")
+    )
+    for same in ("rule", "level"):
+        assert [finding[same] for finding in english["findings"]] == [finding[same] for finding in french["findings"]]
+    assert all(one["what"] != other["what"] for one, other in zip(english["findings"], french["findings"], strict=True))
+    for same in ("name", "state"):
+        assert [rung[same] for rung in english["rungs"]] == [rung[same] for rung in french["rungs"]]
+    assert "no language 'de'" in stoker("hello", "--lang", "de", code=2).err
+
+
+def test_what_the_nodes_see_of_a_job_is_said_in_french(stoker, tmp_path: Path):
+    (tmp_path / "job.yaml").write_text("name: x\nrun: 'true'\nresources: {ranks_per_node: 2}\n")
+    told = stoker("check", "job.yaml", "--on-nodes", "--lang", "fr", code=0).out
+    assert "\nsur les nœuds\u00a0:\n  début       2 rangs sont venus\n" in told
+    assert "\n  stockage    2 chemins sont les mêmes sur 2 rangs\n" in told
+    assert "\nNŒUD" in told and "DISQUE PROPRE" in told
+    told = stoker("check", "job.yaml", "--on-nodes", "--lang", "fr", env={"GLOO_SOCKET_IFNAME": "nosuch"}, code=1).out
+    assert "\nGLOO_SOCKET_IFNAME=nosuch ne désigne aucune interface active (" in told

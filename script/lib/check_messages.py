@@ -23,6 +23,7 @@ TABLES = {
     "DebugSetting": (3,),
     "ShellLimit": (4,),
     "Reason": (1,),
+    "Phrase": (0,),
 }
 TABLE = re.compile(r"\bconstexpr (\w+) k\w+\[\] = $")
 

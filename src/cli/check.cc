@@ -175,7 +175,7 @@ int check_job(const CheckOptions& options, const job::Job& job, const Words& wor
   print(options, job, *around, preflight, out);
   std::optional<NodesCheck> nodes;
   if (options.on_nodes) {
-    auto looked = look_from_nodes(job, out);
+    auto looked = look_from_nodes(job, words, out);
     if (!looked) return out.fail(looked.error());
     nodes = std::move(*looked);
     print_nodes(*nodes, out);

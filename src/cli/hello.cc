@@ -3,11 +3,13 @@
 
 #include "base/json/json.h"
 #include "base/language/counted.h"
+#include "cli/explain/language.h"
 #include "cli/hello_session.h"
 #include "cli/running.h"
 #include "rank/capsule/facts.h"
 #include "rank/hello/crew.h"
 #include "rank/hello/facts.h"
+#include "rank/hello/said.h"
 #include "rank/hello/session.h"
 
 namespace stoker::cli {
@@ -25,6 +27,7 @@ struct HelloOptions {
   std::optional<Duration> limit = std::chrono::seconds(30);
   std::optional<Duration> queue = std::chrono::minutes(10);
   std::string python;
+  std::string language = kLanguageOfLocale;
   bool no_speed = false;
   bool dry_run = false;
 };
@@ -50,14 +53,17 @@ std::string size_text(std::uint64_t bytes) {
 
 std::string place_text(const Report& report) {
   const std::size_t ranks = report.hosts.size() * static_cast<std::size_t>(report.ranks_per_node);
-  std::string text = counted(ranks, "rank");
-  if (!report.has_several_hosts()) return text + format(" on {}", printable(report.hosts.at(0)));
-  return text + format(" on {} nodes{}", report.hosts.size(),
-                       report.scheduler_job.empty() ? "" : format(" of Slurm job {}", report.scheduler_job));
+  const Words& words = report.words;
+  const std::string text = hello_room::rank_count(ranks, words);
+  const std::size_t nodes = report.hosts.size();
+  if (!report.has_several_hosts())
+    return words.say("hello from {} on {}", text, printable(report.hosts.at(0)));
+  if (report.scheduler_job.empty()) return words.say("hello from {} on {} nodes", text, nodes);
+  return words.say("hello from {} on {} nodes of Slurm job {}", text, nodes, report.scheduler_job);
 }
 
-std::string interface_text(const net::InterfaceChoice& choice) {
-  if (!choice.chosen) return choice.problem.empty() ? "-" : "none";
+std::string interface_text(const net::InterfaceChoice& choice, const Words& words) {
+  if (!choice.chosen) return choice.problem.empty() ? quoted("-") : words.say("none");
   return format("{} {}", printable(choice.chosen->name), choice.chosen->address);
 }
 
@@ -68,16 +74,18 @@ std::string gpu_text(const hello_room::RankFacts& facts) {
 }
 
 void print_ranks(const Report& report, Output& out) {
+  const Words& words = report.words;
   std::vector<std::vector<std::string>> rows;
   for (const auto& [rank, facts] : report.ranks) {
     rows.push_back({std::to_string(rank.value), printable(facts.host), hello_room::core_text(facts.cores),
-                    gpu_text(facts), interface_text(facts.gloo), interface_text(facts.nccl)});
+                    gpu_text(facts), interface_text(facts.gloo, words), interface_text(facts.nccl, words)});
   }
-  out.table({"RANK", "HOST", "CORES", "GPU", "GLOO", "NCCL"}, rows);
+  out.table({words.say("RANK"), words.say("HOST"), words.say("CORES"), "GPU", "GLOO", "NCCL"}, rows);
 }
 
 void print_timings(const Report& report, Output& out) {
   if (report.timings.empty()) return;
+  const Words& words = report.words;
   std::vector<std::vector<std::string>> rows;
   for (const hello_room::Timing& timing : report.timings) {
     rows.push_back({std::string(net::to_text(timing.operation)), size_text(timing.bytes),
@@ -86,31 +94,32 @@ void print_timings(const Report& report, Output& out) {
                     format("{:.0f} %", timing.seconds > 0 ? 100 * timing.bound_s / timing.seconds : 0)});
   }
   out.line("");
-  out.table({"OPERATION", "SIZE", "TIME", "SPEED", "BOUND", "OF IT"}, rows);
-  out.line("bound: what the slowest way alone allows, without computing");
+  out.table({words.say("OPERATION"), words.say("SIZE"), words.say("TIME"), words.say("SPEED"),
+             words.say("BOUND"), words.say("OF IT")},
+            rows);
+  out.line("{}", words.say("bound: what the slowest way alone allows, without computing").text());
   const bool is_beaten = std::ranges::any_of(
       report.timings, [](const hello_room::Timing& timing) { return timing.bound_s > 1.1 * timing.seconds; });
-  if (is_beaten)
-    out.line("       (some are over it: what is short stays in caches, or the machine was busy before)");
+  if (!is_beaten) return;
+  out.line(
+      "{}",
+      words.say("       (some are over it: what is short stays in caches, or the machine was busy before)")
+          .text());
 }
 
 void print(const Report& report, const std::vector<Finding>& findings, Output& out) {
-  out.line("hello from {}", place_text(report));
-  for (const hello_room::Rung& rung : report.rungs) {
-    const std::string_view mark = rung.state == hello_room::RungState::failed    ? "  <- fails"
-                                  : rung.state == hello_room::RungState::skipped ? " (not tried)"
-                                                                                 : "";
-    out.line("  {:<12}{}{}", rung.name, printable(rung.text), mark);
-  }
+  const Words& words = report.words;
+  out.line("{}", place_text(report));
+  print_rungs(report, out);
   out.line("");
   print_ranks(report, out);
   print_timings(report, out);
   out.line("");
-  for (const Finding& finding : findings) out.finding(finding);
+  for (const Finding& finding : findings) out.finding(finding, words);
   const auto losing = std::ranges::count(findings, Level::job, &Finding::level);
-  const Duration taken = std::chrono::duration_cast<Duration>(Seconds(report.seconds));
-  if (findings.empty()) out.line("all is well, after {}", rounded_duration(taken));
-  if (losing > 0) out.line("{} would lose the job, after {}", losing, rounded_duration(taken));
+  const std::string taken = rounded_duration(std::chrono::duration_cast<Duration>(Seconds(report.seconds)));
+  if (findings.empty()) out.line("{}", words.say("all is well, after {}", taken).text());
+  if (losing > 0) out.line("{}", words.say("{} would lose the job, after {}", losing, taken).text());
 }
 
 Json interface_json(const net::InterfaceChoice& choice) {
@@ -201,6 +210,8 @@ Result<hello_room::SessionOptions> session_of(const HelloOptions& o, std::option
     return invalid("hello: --set is for the values of a job file, and there is none");
   }
   OK_OR_RETURN(options, hello_session(job, o.nodes, o.ranks_per_node));
+  OK_OR_RETURN(words, words_named(o.language));
+  options.words = words;
   options.limit = *o.limit;
   options.queue_limit = *o.queue;
   options.measures_speed = !o.no_speed;
@@ -247,6 +258,7 @@ int hello(std::span<const std::string> words, Output& out) {
                    "tries torch.distributed, too, by this interpreter; without it by the job's");
   arguments.flag("--no-speed", &o.no_speed, "leaves out what is measured");
   arguments.flag("--dry-run", &o.dry_run, "show what would be started, and start nothing");
+  add_language_option(arguments, &o.language);
   arguments.example("stoker hello job.yaml");
   arguments.example("stoker hello --nodes 2");
   if (const auto code = arguments.parse(words, out)) return *code;

@@ -5,6 +5,7 @@
 #include "cli/running.h"
 #include "launch/environment.h"
 #include "rank/hello/choose.h"
+#include "rank/hello/said.h"
 #include "record/hello/hello.h"
 
 namespace stoker::cli {
@@ -22,6 +23,19 @@ Result<hello_room::SessionOptions> hello_session(const std::optional<job::Job>& 
   options.stoker = program;
   options.environment = launch::inherited_environment(job.value_or(job::Job()), environment);
   return options;
+}
+
+void print_rungs(const hello_room::Report& report, Output& out) {
+  using hello_room::RungState;
+  const Words& words = report.words;
+  for (const hello_room::Rung& rung : report.rungs) {
+    const std::string name = hello_room::in_words(rung.name, words);
+    const std::string text = printable(rung.text);
+    if (rung.state == RungState::passed) out.line("  {:<12}{}", name, text);
+    if (rung.state == RungState::failed) out.line("  {:<12}{}", name, words.say("{}  <- fails", text).text());
+    if (rung.state == RungState::skipped)
+      out.line("  {:<12}{}", name, words.say("{} (not tried)", text).text());
+  }
 }
 
 void keep_hello(const job::Job& job, const hello_room::Report& report, bool is_well) {

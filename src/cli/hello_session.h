@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/status.h"
+#include "cli/output.h"
 #include "job/job.h"
 #include "rank/hello/session.h"
 
@@ -14,6 +15,9 @@ namespace stoker::cli {
 Result<rank::hello::SessionOptions> hello_session(const std::optional<job::Job>& job,
                                                   std::optional<std::int64_t> nodes,
                                                   std::optional<std::int64_t> ranks_per_node);
+
+/// The rungs that were climbed, a line each.
+void print_rungs(const rank::hello::Report& report, Output& out);
 
 /// Keeps what was found beside the job's runs; a folder that cannot be written to loses nothing but that.
 void keep_hello(const job::Job& job, const rank::hello::Report& report, bool is_well);

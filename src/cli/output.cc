@@ -93,13 +93,13 @@ void Output::table(const std::vector<std::string>& header,
   for (const auto& row : rows) print(row);
 }
 
-void Output::finding(const Finding& finding) {
+void Output::finding(const Finding& finding, const Words& words) {
   line("{}", finding.what);
   for (const Evidence& evidence : finding.evidence) {
     line("  {}{}{}", evidence.where, evidence.where.empty() || evidence.text.empty() ? "" : ": ",
          evidence.text);
   }
-  if (!finding.cure.empty()) line("  try: {}", finding.cure);
+  if (!finding.cure.empty()) line("  {}", words.say("try: {}", finding.cure).text());
 }
 
 void Output::json(std::string_view value) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "base/progress.h"
 #include "base/status.h"
 
@@ -51,8 +52,8 @@ class Output {
   /// Aligned columns under a header; columns whose cells are all numbers are right-aligned. Nothing in JSON
   /// mode.
   void table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
-  /// A finding as people read it. Nothing in JSON mode.
-  void finding(const Finding& finding);
+  /// A finding as people read it, told in the language of `words`. Nothing in JSON mode.
+  void finding(const Finding& finding, const Words& words = Words());
   /// The one JSON value (already serialized). Nothing in text mode; a second call is a bug.
   void json(std::string_view value);
   /// Text as it is, without a line end added: logs, scripts, generated files. Nothing in JSON mode.

@@ -106,13 +106,14 @@ std::string interface_of(const hello_room::RankFacts& facts) {
 
 }  // namespace
 
-Result<NodesCheck> look_from_nodes(const job::Job& job, Output& out) {
+Result<NodesCheck> look_from_nodes(const job::Job& job, const Words& words, Output& out) {
   Probes probes;
   OK_OR_RETURN(options, hello_session(job, std::nullopt, std::nullopt));
   // A minute is enough for what is asked, and is granted soon.
   std::erase_if(options.srun_options,
                 [](const std::string& option) { return option.starts_with("--time="); });
   if (options.allocates) options.srun_options.emplace_back("--time=1");
+  options.words = words;
   options.measures_speed = false;
   options.looks_at_storage = true;
   options.paths = paths_of(job, probes);
@@ -132,29 +133,30 @@ Result<NodesCheck> look_from_nodes(const job::Job& job, Output& out) {
 }
 
 void print_nodes(const NodesCheck& check, Output& out) {
-  out.line("on the nodes:");
-  for (const hello_room::Rung& rung : check.report.rungs) {
-    if (rung.state == hello_room::RungState::skipped) continue;
-    out.line("  {:<10}{}{}", rung.name, printable(rung.text),
-             rung.state == hello_room::RungState::failed ? "  <- fails" : "");
-  }
+  const Words& words = check.report.words;
+  out.line("{}", words.say("on the nodes:").text());
+  hello_room::Report climbed = check.report;
+  std::erase_if(climbed.rungs, [](const auto& rung) { return rung.state == hello_room::RungState::skipped; });
+  print_rungs(climbed, out);
   std::vector<std::vector<std::string>> rows;
   for (const Rank rank : hosts_of(check.report)) {
     const hello_room::RankFacts& facts = check.report.ranks.at(rank);
     const auto view = check.report.views.find(rank);
     const bool is_known = view != check.report.views.end();
-    rows.push_back(
-        {printable(facts.host),
-         is_known ? format("{}{}", printable(view->second.local), view->second.is_memory ? " (memory)" : "")
-                  : "-",
-         is_known ? rounded(view->second.local_free) : "-",
-         is_known ? format("{:+.1f} s", view->second.clock_s) : "-", std::to_string(facts.gpus.size()),
-         interface_of(facts).empty() ? "-" : printable(interface_of(facts))});
+    const std::string local = is_known ? printable(view->second.local) : "-";
+    rows.push_back({printable(facts.host),
+                    is_known && view->second.is_memory ? words.say("{} (memory)", local) : quoted(local),
+                    is_known ? rounded(view->second.local_free) : "-",
+                    is_known ? format("{:+.1f} s", view->second.clock_s) : "-",
+                    std::to_string(facts.gpus.size()),
+                    interface_of(facts).empty() ? "-" : printable(interface_of(facts))});
   }
   out.line("");
-  out.table({"NODE", "OWN DISK", "FREE", "CLOCK", "GPUS", "INTERFACE"}, rows);
+  out.table({words.say("NODE"), words.say("OWN DISK"), words.say("FREE"), words.say("CLOCK"),
+             words.say("GPUS"), words.say("INTERFACE")},
+            rows);
   if (!check.findings.empty()) out.line("");
-  for (const Finding& finding : check.findings) out.finding(finding);
+  for (const Finding& finding : check.findings) out.finding(finding, words);
 }
 
 std::string nodes_json(const NodesCheck& check) {

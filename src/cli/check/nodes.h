@@ -17,8 +17,8 @@ struct NodesCheck {
 };
 
 /// Starts the job's ranks for a minute, without the job. Puts a file into each folder that the ranks will
-/// write to, and takes it away again.
-Result<NodesCheck> look_from_nodes(const job::Job& job, Output& out);
+/// write to, and takes it away again. What is found is told in the language of `words`.
+Result<NodesCheck> look_from_nodes(const job::Job& job, const Words& words, Output& out);
 
 /// The rungs that were climbed and a row for each node.
 void print_nodes(const NodesCheck& check, Output& out);

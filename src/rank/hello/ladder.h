@@ -34,6 +34,7 @@ class Ladder {
   Status check_stop() const;
   std::string host_of(Rank rank) const;
   std::string who(Rank rank) const;
+  std::string told(Rank rank, std::string_view why) const;
   std::vector<Rank> present() const;
   void pass(const std::string& name, bool is_fine, std::string text);
   void skip(const std::string& name, std::string why);
@@ -54,6 +55,7 @@ class Ladder {
   std::string best_address(Rank from, Rank to) const;
 
   const SessionOptions& options_;
+  const Words words_;
   const Audience& audience_;
   net::WorldServer server_;
   Crew crew_;

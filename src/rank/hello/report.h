@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/finding.h"
+#include "base/language/words.h"
 #include "base/strong.h"
 #include "net/probe/interface.h"
 #include "net/probe/peer.h"
@@ -122,7 +123,7 @@ enum class RungState { passed, failed, skipped };
 struct Rung {
   std::string name;  ///< "start", "names", "connect", "speed", "all-reduce"
   RungState state = RungState::skipped;
-  std::string text;  ///< "6 of 6 ways between 3 nodes"; why it was skipped
+  std::string text;  ///< "6 of 6 ways between 3 nodes"; why it was skipped; in the language asked for
   double seconds = 0;
 };
 
@@ -137,7 +138,7 @@ struct Report {
   std::vector<LookedUp> names;
   std::vector<TriedWay> ways;
   std::vector<MeasuredFlow> flows;
-  std::string ring_problem;   ///< why all ranks together could not; or empty
+  std::string ring_problem;   ///< why all ranks together could not, as rungs are told; or empty
   std::string torch_problem;  ///< why torch.distributed could not; or empty
   std::vector<Timing> timings;
   std::vector<AskedPath> paths;    ///< that were asked for
@@ -145,6 +146,7 @@ struct Report {
   std::map<Rank, NodeView> views;  ///< empty where nobody was asked
   std::vector<Rung> rungs;
   double seconds = 0;
+  Words words;  ///< that findings are told in
 
   bool has_several_hosts() const { return hosts.size() > 1; }
 };

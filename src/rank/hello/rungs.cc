@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/language/counted.h"
 #include "rank/hello/ladder.h"
+#include "rank/hello/said.h"
 #include "rank/hello/wire.h"
 
 namespace stoker::rank::hello {
@@ -85,10 +85,12 @@ Status Ladder::names() {
     report_.names.push_back({rank, std::move(answer)});
     return {};
   }));
+  const std::string ranks = rank_count(all.size(), words_);
+  const std::string longest = rounded_duration(std::chrono::duration_cast<Duration>(Seconds(slowest)));
   pass("names", is_fine,
-       is_fine ? format("{} on {}, at most {}", counted(hosts.size(), "name"), counted(all.size(), "rank"),
-                        rounded_duration(std::chrono::duration_cast<Duration>(Seconds(slowest))))
-               : "not all names resolve everywhere");
+       !is_fine            ? words_.say("not all names resolve everywhere")
+       : hosts.size() == 1 ? words_.say("1 name on {}, at most {}", ranks, longest)
+                           : words_.say("{} names on {}, at most {}", hosts.size(), ranks, longest));
   return {};
 }
 
@@ -104,7 +106,9 @@ Status Ladder::facts() {
     return take_in(message, &report_.ranks[rank]);
   }));
   for (const auto& [rank, error] : errors_) give_up(rank, "ranks", error);
-  pass("ranks", errors_.empty(), counted(results_.size(), "rank") + " told their place");
+  pass("ranks", errors_.empty(),
+       results_.size() == 1 ? words_.say("1 rank told its place")
+                            : words_.say("{} ranks told their place", results_.size()));
   return {};
 }
 
@@ -131,7 +135,8 @@ std::string Ladder::best_address(Rank from, Rank to) const {
 Status Ladder::connect() {
   const std::vector<Rank> all = callers(report_);
   if (all.size() < 2) {
-    skip("connect", report_.absent.empty() ? "there is one rank" : "there is one rank left");
+    skip("connect",
+         report_.absent.empty() ? words_.say("there is one rank") : words_.say("there is one rank left"));
     return {};
   }
   Questions questions;
@@ -164,12 +169,13 @@ Status Ladder::connect() {
     works += way.is_first && way.way.error.empty() ? 1 : 0;
   }
   const std::size_t wanted = all.size() * (all.size() - 1);
-  const std::string_view what = report_.has_several_hosts() ? "nodes" : "ranks";
-  const bool is_part =
-      report_.has_several_hosts() && all.size() + report_.absent.size() < report_.hosts.size();
+  const std::size_t hosts = report_.hosts.size();
+  const bool has_several = report_.has_several_hosts();
+  const bool is_part = has_several && all.size() + report_.absent.size() < hosts;
   pass("connect", works == wanted && tried == wanted,
-       format("{} of {} ways between {} {}{}", works, wanted, all.size(), what,
-              is_part ? format(", of {}", report_.hosts.size()) : ""));
+       is_part       ? words_.say("{} of {} ways between {} nodes, of {}", works, wanted, all.size(), hosts)
+       : has_several ? words_.say("{} of {} ways between {} nodes", works, wanted, all.size())
+                     : words_.say("{} of {} ways between {} ranks", works, wanted, all.size()));
   return {};
 }
 
@@ -196,7 +202,8 @@ Status Ladder::measure(const std::vector<std::pair<Rank, Rank>>& pairs) {
 Status Ladder::speed() {
   const std::vector<Rank> all = callers(report_);
   if (!options_.measures_speed || all.size() < 2) {
-    skip("speed", options_.measures_speed ? "there are no two to measure" : "not wanted (--no-speed)");
+    skip("speed", options_.measures_speed ? words_.say("there are no two to measure")
+                                          : words_.say("not wanted (--no-speed)"));
     return {};
   }
   const auto is_open = [&](const std::pair<Rank, Rank>& pair) {
@@ -225,9 +232,12 @@ Status Ladder::speed() {
   const bool is_fine = std::ranges::all_of(
       report_.flows, [](const MeasuredFlow& measured) { return measured.flow.error.empty(); });
   const net::Link slowest = slowest_link(report_);
-  std::string text = format("{} measured, the slowest {}/s", counted(report_.flows.size(), "way"),
-                            rounded({static_cast<std::uint64_t>(slowest.bytes_per_s)}));
-  if (left_out > 0) text += format("; {} left out after {}", left_out, rounded_duration(kSpeedBudget));
+  const std::size_t count = report_.flows.size();
+  const std::string least = rounded({static_cast<std::uint64_t>(slowest.bytes_per_s)});
+  std::string text = count == 1 ? words_.say("1 way measured, {}/s", least)
+                                : words_.say("{} ways measured, the slowest {}/s", count, least);
+  if (left_out > 0)
+    text += words_.say("; {} left out after {}", left_out, rounded_duration(kSpeedBudget)).text();
   pass("speed", is_fine && slow_pairs(report_).empty(), std::move(text));
   return {};
 }
@@ -244,7 +254,7 @@ Status Ladder::make_ring() {
   }
   RETURN_IF_ERROR(
       ask("all-reduce", questions, options_.limit + kSlack, [](Rank, const Message&) { return Status(); }));
-  for (const auto& [rank, error] : errors_) report_.ring_problem = format("{}: {}", who(rank), error);
+  for (const auto& [rank, error] : errors_) report_.ring_problem = told(rank, error);
   return {};
 }
 
@@ -259,10 +269,10 @@ Status Ladder::collective(Operation operation, std::uint64_t bytes, int repeats,
   RETURN_IF_ERROR(
       ask("all-reduce", questions, options_.limit + kSlack, [](Rank, const Message&) { return Status(); }));
   *slowest = 0;
-  for (const auto& [rank, error] : errors_) report_.ring_problem = format("{}: {}", who(rank), error);
+  for (const auto& [rank, error] : errors_) report_.ring_problem = told(rank, error);
   for (const auto& [rank, done] : results_) *slowest = std::max(*slowest, done.number("seconds").value_or(0));
   if (!report_.absent.empty() && report_.ring_problem.empty())
-    report_.ring_problem = format("{} {}", who(report_.absent.back().rank), report_.absent.back().why);
+    report_.ring_problem = told(report_.absent.back().rank, report_.absent.back().why);
   return {};
 }
 
@@ -290,13 +300,14 @@ Status Ladder::time_operations() {
 Status Ladder::together() {
   const WorldSize size = options_.plan.world_size();
   if (size.value < 2) {
-    skip("all-reduce", "there is one rank");
+    skip("all-reduce", words_.say("there is one rank"));
     return {};
   }
   const bool is_connected = std::ranges::all_of(
       report_.ways, [](const TriedWay& tried) { return !tried.is_first || tried.way.error.empty(); });
   if (!report_.absent.empty() || !is_connected) {
-    skip("all-reduce", report_.absent.empty() ? "not all ranks reach each other" : "not all ranks are here");
+    skip("all-reduce", report_.absent.empty() ? words_.say("not all ranks reach each other")
+                                              : words_.say("not all ranks are here"));
     return {};
   }
   RETURN_IF_ERROR(make_ring());
@@ -306,8 +317,7 @@ Status Ladder::together() {
   if (is_exact && options_.measures_speed) RETURN_IF_ERROR(time_operations());
   const bool is_fine = report_.ring_problem.empty();
   pass("all-reduce", is_fine,
-       is_fine ? format("exact on {}, over TCP by stoker itself",
-                        counted(static_cast<std::size_t>(size.value), "rank"))
+       is_fine ? words_.say("exact on {} ranks, over TCP by stoker itself", size.value).text()
                : report_.ring_problem);
   return {};
 }
@@ -315,11 +325,12 @@ Status Ladder::together() {
 // The job's own library over the network it chooses by itself: what the rungs before made likely, it proves.
 Status Ladder::torch() {
   if (options_.python.empty()) {
-    skip("torch", "no Python of a job to ask (--python)");
+    skip("torch", words_.say("no Python of a job to ask (--python)"));
     return {};
   }
   if (!report_.absent.empty() || !report_.ring_problem.empty()) {
-    skip("torch", report_.absent.empty() ? "all ranks together failed already" : "not all ranks are here");
+    skip("torch", report_.absent.empty() ? words_.say("all ranks together failed already")
+                                         : words_.say("not all ranks are here"));
     return {};
   }
   const int size = options_.plan.world_size().value;
@@ -343,15 +354,14 @@ Status Ladder::torch() {
     without += is_missing ? 1 : 0;
   }
   if (without == results_.size()) {
-    skip("torch", format("{} has no torch", options_.python));
+    skip("torch", words_.say("{} has no torch", options_.python));
     return {};
   }
   // The first in time is not known; a rank that says more than that another one left knows more.
   for (const auto& [rank, error] : errors_) {
     const bool is_effect = error.find("onnection closed by peer") != std::string::npos ||
                            error.find("onnection reset by peer") != std::string::npos;
-    if (report_.torch_problem.empty() || !is_effect)
-      report_.torch_problem = format("{}: {}", who(rank), error);
+    if (report_.torch_problem.empty() || !is_effect) report_.torch_problem = told(rank, error);
   }
   const bool is_fine = report_.torch_problem.empty() && report_.absent.empty();
   pass("torch", is_fine, is_fine ? printable(said) : report_.torch_problem);

@@ -4,9 +4,9 @@
 #include <csignal>
 #include <poll.h>
 
-#include "base/language/counted.h"
 #include "base/stopwatch.h"
 #include "rank/hello/ladder.h"
+#include "rank/hello/said.h"
 
 namespace stoker::rank::hello {
 
@@ -28,6 +28,7 @@ constexpr Duration kGrace = 5s;
 
 Ladder::Ladder(const SessionOptions& options, const Audience& audience, net::WorldServer server, Crew crew)
     : options_(options),
+      words_(options.words),
       audience_(audience),
       server_(std::move(server)),
       crew_(std::move(crew)),
@@ -37,6 +38,7 @@ Ladder::Ladder(const SessionOptions& options, const Audience& audience, net::Wor
   report_.ranks_per_node = options.plan.ranks_per_node();
   report_.scheduler_job = options.plan.scheduler_job;
   report_.gpus_wanted = options.gpus_per_rank;
+  report_.words = options.words;
 }
 
 Result<Report> Ladder::climb() {
@@ -72,8 +74,10 @@ std::string Ladder::host_of(Rank rank) const {
   return node < report_.hosts.size() ? report_.hosts[node] : format("node {}", node);
 }
 
-std::string Ladder::who(Rank rank) const {
-  return format("rank {} ({})", rank.value, printable(host_of(rank)));
+std::string Ladder::who(Rank rank) const { return rank_on(rank, host_of(rank), words_); }
+
+std::string Ladder::told(Rank rank, std::string_view why) const {
+  return words_.say("rank {} ({}): {}", rank.value, printable(host_of(rank)), in_words(why, words_));
 }
 
 std::vector<Rank> Ladder::present() const {
@@ -178,8 +182,8 @@ void Ladder::look_for_missing(MonoTime first) {
   told_missing_ = true;
   std::vector<std::string> names;
   for (const Rank rank : server_.roster().missing()) names.push_back(who(rank));
-  audience_.note(format("still waiting for {} ({} of {} are here)", ::stoker::join(names, ", "),
-                        joined_.size(), options_.plan.world_size().value));
+  audience_.note(words_.say("still waiting for {} ({} of {} are here)", ::stoker::join(names, ", "),
+                            joined_.size(), options_.plan.world_size().value));
 }
 
 Status Ladder::start() {
@@ -217,8 +221,9 @@ Status Ladder::start() {
   tell_cause_from_effect();
   const auto all = static_cast<std::size_t>(options_.plan.world_size().value);
   pass("start", joined_.size() == all,
-       joined_.size() == all ? format("{} came", counted(all, "rank"))
-                             : format("{} of {} came", joined_.size(), counted(all, "rank")));
+       joined_.size() < all ? words_.say("{} of {} ranks came", joined_.size(), all)
+       : all == 1           ? words_.say("1 rank came")
+                            : words_.say("{} ranks came", all));
   return {};
 }
 
@@ -232,7 +237,8 @@ void Ladder::look_for_silence(const std::string& rung, const std::set<Rank>& ope
     }
     if (told_silent_.insert(rank).second) {
       server_.send(rank, {"still there", {}});
-      audience_.note(format("{} gives no sign since {} ({})", who(rank), rounded_duration(silent), rung));
+      audience_.note(words_.say("rank {} ({}) gives no sign since {} ({})", rank.value,
+                                printable(host_of(rank)), rounded_duration(silent), in_words(rung, words_)));
     }
     if (silent >= kUnreachable && server_.unacknowledged(rank) > 0) {
       give_up(rank, rung,

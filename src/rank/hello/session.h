@@ -30,6 +30,7 @@ struct SessionOptions {
   bool looks_at_storage = false;  ///< whether the nodes see `paths`, what their own disks have, their clocks
   std::vector<AskedPath> paths;
   ByteCount local_needed;
+  Words words;  ///< that rungs, findings and notes are told in
 };
 
 /// Who hears how it goes.

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/language/counted.h"
 #include "base/text.h"
 #include "rank/hello/ladder.h"
+#include "rank/hello/said.h"
 #include "rank/hello/wire.h"
 
 namespace stoker::rank::hello {
@@ -129,10 +129,13 @@ Status Ladder::storage() {
   for (const auto& [rank, view] : report_.views)
     problems += static_cast<std::size_t>(
         std::ranges::count_if(view.problems, [](const auto& p) { return !p.empty(); }));
+  const std::size_t paths = report_.paths.size();
+  const std::string ranks = rank_count(report_.views.size(), words_);
   pass("storage", problems == 0 && errors_.empty(),
-       problems == 0 ? format("{} the same on {}", counted(report_.paths.size(), "path"),
-                              counted(report_.views.size(), "rank"))
-                     : format("{} not as where the job was checked", counted(problems, "path")));
+       problems == 1  ? words_.say("1 path not as where the job was checked")
+       : problems > 1 ? words_.say("{} paths not as where the job was checked", problems)
+       : paths == 1   ? words_.say("1 path the same on {}", ranks)
+                      : words_.say("{} paths the same on {}", paths, ranks));
   return {};
 }
 

@@ -30,23 +30,29 @@ void judge_cores(const Report& report, std::vector<Finding>* findings) {
     std::set<int> cores;
     for (const RankFacts* facts : ranks) cores.insert(facts->cores.begin(), facts->cores.end());
     if (cores.size() >= ranks.size()) continue;
+    const Words& words = report.words;
+    const std::string list = core_text({cores.begin(), cores.end()});
     findings->push_back(
         {.rule = "shared-cores",
          .level = Level::time,
-         .what = format("{} ranks on {} share {} core{} ({})", ranks.size(), printable(host), cores.size(),
-                        cores.size() == 1 ? "" : "s", core_text({cores.begin(), cores.end()})),
+         .what = cores.size() == 1
+                     ? words.say("{} ranks on {} share 1 core ({})", ranks.size(), printable(host), list)
+                     : words.say("{} ranks on {} share {} cores ({})", ranks.size(), printable(host),
+                                 cores.size(), list),
          .evidence = {},
          .cure = "resources: {cpus_per_rank: 1}"});
   }
 }
 
 void judge_gpus(const RankFacts& facts, const Report& report, std::vector<Finding>* findings) {
-  const std::string who = format("rank {} ({})", facts.rank.value, printable(facts.host));
+  const Words& words = report.words;
+  const std::string who = rank_on(facts.rank, facts.host, words);
   const bool matters = report.gpus_wanted > 0;
   if (!facts.gpu_problem.empty()) {
     findings->push_back({.rule = "gpu-driver",
                          .level = matters ? Level::job : Level::time,
-                         .what = format("{}: {}", who, facts.gpu_problem),
+                         .what = words.say("rank {} ({}): {}", facts.rank.value, printable(facts.host),
+                                           in_words(facts.gpu_problem, words)),
                          .evidence = {},
                          .cure = exclusion(report, {facts.host})});
   }
@@ -58,23 +64,39 @@ void judge_gpus(const RankFacts& facts, const Report& report, std::vector<Findin
       if (!parse_number(trim(part), &index) || index < static_cast<std::int64_t>(facts.gpus.size())) continue;
       findings->push_back({.rule = "no-such-gpu",
                            .level = Level::job,
-                           .what = format("{}: {} names GPU {}, there are {} (0-{})", who, variable, index,
-                                          facts.gpus.size(), facts.gpus.size() - 1),
+                           .what = words.say("{}: {} names GPU {}, there are {} (0-{})", who, variable, index,
+                                             facts.gpus.size(), facts.gpus.size() - 1),
                            .evidence = {},
                            .cure = "unset CUDA_VISIBLE_DEVICES"});
       return;
     }
   }
   if (!matters || visible_count(facts) >= report.gpus_wanted) return;
-  findings->push_back(
-      {.rule = "missing-gpu",
-       .level = Level::job,
-       .what = format("{} sees {} of {} GPU{} ({})", who, visible_count(facts), report.gpus_wanted,
-                      report.gpus_wanted == 1 ? "" : "s",
-                      variable.empty() ? "CUDA_VISIBLE_DEVICES is not set, nvidia-smi lists none" : variable),
-       .evidence = {},
-       .cure = format("resources: {{gpus_per_rank: {}}}      (srun --gpus-per-task={})", report.gpus_wanted,
-                      report.gpus_wanted)});
+  const std::string shown = variable.empty()
+                                ? words.say("CUDA_VISIBLE_DEVICES is not set, nvidia-smi lists none").text()
+                                : variable;
+  findings->push_back({.rule = "missing-gpu",
+                       .level = Level::job,
+                       .what = report.gpus_wanted == 1
+                                   ? words.say("{} sees 0 of 1 GPU ({})", who, shown)
+                                   : words.say("{} sees {} of {} GPUs ({})", who, visible_count(facts),
+                                               report.gpus_wanted, shown),
+                       .evidence = {},
+                       .cure = format("resources: {{gpus_per_rank: {}}}      (srun --gpus-per-task={})",
+                                      report.gpus_wanted, report.gpus_wanted)});
+}
+
+std::string lost(const Absent& absent, const Words& words) {
+  return words.say("rank {} ({}) was lost ({}): {}", absent.rank.value, printable(absent.host),
+                   in_words(absent.rung, words), in_words(absent.why, words));
+}
+
+std::string missing(const Absent& absent, const Words& words) {
+  const std::string host = printable(absent.host);
+  const std::string why = in_words(absent.why, words);
+  return absent.why.starts_with("did not come")
+             ? words.say("rank {} ({}) {}", absent.rank.value, host, why)
+             : words.say("rank {} ({}) did not come: {}", absent.rank.value, host, why);
 }
 
 // Ranks of one host that have one and the same GPU for themselves: NCCL refuses duplicates.
@@ -92,29 +114,31 @@ void judge_shared_gpus(const Report& report, std::vector<Finding>* findings) {
     findings->push_back(
         {.rule = "shared-gpu",
          .level = report.gpus_wanted > 0 ? Level::job : Level::advice,
-         .what = format("ranks {} on {} have the same GPU (CUDA_VISIBLE_DEVICES={}), which NCCL "
-                        "refuses",
-                        numbers, printable(ranks[0]->host), printable(*ranks[0]->visible_gpus)),
+         .what = report.words.say(
+             "ranks {} on {} have the same GPU (CUDA_VISIBLE_DEVICES={}), which NCCL refuses", numbers,
+             printable(ranks[0]->host), printable(*ranks[0]->visible_gpus)),
          .evidence = {},
-         .cure = "srun --gpus-per-task=1      (gloo takes several ranks on one GPU)"});
+         .cure = report.words.say("srun --gpus-per-task=1      (gloo takes several ranks on one GPU)")});
   }
 }
 
 }  // namespace
 
-std::string names_of(const std::set<std::string>& hosts) {
+std::string names_of(const std::set<std::string>& hosts, const Words& words) {
   std::string text;
   std::size_t count = 0;
   for (const std::string& host : hosts) {
     if (count++ < kMostNames) text += (text.empty() ? "" : ", ") + printable(host);
   }
-  return hosts.size() > kMostNames ? text + format(" and {} more", hosts.size() - kMostNames) : text;
+  if (hosts.size() <= kMostNames) return text;
+  const std::size_t more = hosts.size() - kMostNames;
+  return more == 1 ? words.say("{} and 1 more", text) : words.say("{} and {} more", text, more);
 }
 
 std::string host_of(const Report& report, Rank rank) {
   const auto found = report.ranks.find(rank);
-  if (found == report.ranks.end()) return format("rank {}", rank.value);
-  return report.has_several_hosts() ? printable(found->second.host) : format("rank {}", rank.value);
+  if (found != report.ranks.end() && report.has_several_hosts()) return printable(found->second.host);
+  return report.words.say("rank {}", rank.value);
 }
 
 std::string exclusion(const Report& report, const std::set<std::string>& hosts) {
@@ -150,13 +174,10 @@ std::vector<Rank> callers(const Report& report) {
 void judge_attendance(const Report& report, std::vector<Finding>* findings) {
   for (const Absent& absent : report.absent) {
     if (absent.is_effect) continue;
-    findings->push_back({.rule = absent.rung == "start" ? "absent-rank" : "lost-rank",
+    const bool has_come = absent.rung != "start";
+    findings->push_back({.rule = has_come ? "lost-rank" : "absent-rank",
                          .level = Level::job,
-                         .what = format("rank {} ({}) {}{}", absent.rank.value, printable(absent.host),
-                                        absent.rung == "start" ? "" : format("was lost ({}): ", absent.rung),
-                                        absent.rung == "start" && !absent.why.starts_with("did not come")
-                                            ? format("did not come: {}", absent.why)
-                                            : absent.why),
+                         .what = has_come ? lost(absent, report.words) : missing(absent, report.words),
                          .evidence = {},
                          .cure = exclusion(report, {absent.host})});
   }
@@ -181,14 +202,14 @@ std::vector<Finding> judge(const Report& report) {
   if (!report.ring_problem.empty() && report.absent.empty()) {
     findings.push_back({.rule = "all-reduce",
                         .level = Level::job,
-                        .what = format("all ranks together: {}", report.ring_problem),
+                        .what = report.words.say("all ranks together: {}", report.ring_problem),
                         .evidence = {},
                         .cure = ""});
   }
   if (!report.torch_problem.empty()) {
     findings.push_back({.rule = "torch",
                         .level = Level::job,
-                        .what = format("torch.distributed: {}", report.torch_problem),
+                        .what = report.words.say("torch.distributed: {}", report.torch_problem),
                         .evidence = {},
                         .cure = ""});
   }

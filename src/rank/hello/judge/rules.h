@@ -4,6 +4,7 @@
 #include <set>
 
 #include "rank/hello/report.h"
+#include "rank/hello/said.h"
 
 namespace stoker::rank::hello {
 
@@ -19,7 +20,7 @@ void judge_storage(const Report& report, std::vector<Finding>* findings);
 void judge_ways(const Report& report, std::vector<Finding>* findings);
 
 /// "n1, n2 and 4 more".
-std::string names_of(const std::set<std::string>& hosts);
+std::string names_of(const std::set<std::string>& hosts, const Words& words);
 /// The host of a rank, for people.
 std::string host_of(const Report& report, Rank rank);
 /// The line that keeps these hosts out of a job; "" outside Slurm.

@@ -20,16 +20,18 @@ std::string interface_list(const RankFacts& facts) {
 // The same complaint of several hosts is one finding.
 class Complaints {
  public:
+  explicit Complaints(const Words& words) : words_(words) {}
   void add(const std::string& what, const RankFacts& facts) {
     hosts_[what].insert(facts.host);
     shown_.emplace(what, interface_list(facts));
   }
   template <typename Tell>
   void each(const Tell& tell) const {
-    for (const auto& [what, hosts] : hosts_) tell(what, names_of(hosts), shown_.at(what));
+    for (const auto& [what, hosts] : hosts_) tell(what, names_of(hosts, words_), shown_.at(what));
   }
 
  private:
+  const Words words_;
   std::map<std::string, std::set<std::string>> hosts_;
   std::map<std::string, std::string> shown_;
 };
@@ -40,6 +42,7 @@ bool has_gpus(const Report& report) {
 }
 
 void judge_names(const Report& report, std::vector<Finding>* findings) {
+  const Words& words = report.words;
   std::map<std::string, std::set<std::string>> failed;  // "n3: Name or service not known" -> where
   std::map<std::string, double> slow;                   // host -> the longest look-up
   for (const LookedUp& looked : report.names) {
@@ -56,39 +59,42 @@ void judge_names(const Report& report, std::vector<Finding>* findings) {
     findings->push_back(
         {.rule = "unknown-name",
          .level = Level::time,
-         .what = format("the name {} does not resolve on {}: {}", printable(key.substr(0, end)),
-                        names_of(hosts), printable(key.substr(end + 1))),
+         .what = words.say("the name {} does not resolve on {}: {}", printable(key.substr(0, end)),
+                           names_of(hosts, words), in_words(key.substr(end + 1), words)),
          .evidence = {},
-         .cure = "scripts that meet by names fail; `stoker run` gives them addresses (MASTER_ADDR)"});
+         .cure =
+             words.say("scripts that meet by names fail; `stoker run` gives them addresses (MASTER_ADDR)")});
   }
   for (const auto& [host, seconds] : slow) {
     findings->push_back(
         {.rule = "slow-names",
          .level = Level::time,
-         .what = format("on {} a name takes {:.1f} s to resolve, there or back: each rendezvous "
-                        "waits for it",
-                        printable(host), seconds),
+         .what =
+             words.say("on {} a name takes {:.1f} s to resolve, there or back: each rendezvous waits for it",
+                       printable(host), seconds),
          .evidence = {},
-         .cure = "hosts: files dns      (/etc/nsswitch.conf, and the nodes in /etc/hosts)"});
+         .cure = words.say("hosts: files dns      (/etc/nsswitch.conf, and the nodes in /etc/hosts)")});
   }
 }
 
 void judge_gloo(const Report& report, std::vector<Finding>* findings) {
-  Complaints wrong;
-  Complaints loopback;
+  const Words& words = report.words;
+  Complaints wrong(words);
+  Complaints loopback(words);
   for (const auto& [rank, facts] : report.ranks) {
     if (facts.interfaces.empty()) continue;
-    if (!facts.gloo.problem.empty()) wrong.add(facts.gloo.problem, facts);
+    if (!facts.gloo.problem.empty()) wrong.add(in_words(facts.gloo.problem, words), facts);
     if (!report.has_several_hosts() || !facts.gloo.problem.empty() || !facts.gloo.chosen ||
         !facts.gloo.chosen->is_loopback)
       continue;
     const auto variable = facts.variables.find("GLOO_SOCKET_IFNAME");
     loopback.add(
         variable != facts.variables.end() && !variable->second.empty()
-            ? format("GLOO_SOCKET_IFNAME={} is loopback, which no other host reaches",
-                     printable(variable->second))
-            : "gloo would listen on loopback, which no other host reaches: the host's own name resolves "
-              "to it, or not at all",
+            ? words.say("GLOO_SOCKET_IFNAME={} is loopback, which no other host reaches",
+                        printable(variable->second))
+            : words.say(
+                  "gloo would listen on loopback, which no other host reaches: the host's own name resolves "
+                  "to it, or not at all"),
         facts);
   }
   const std::string name = common_interface(report);
@@ -98,7 +104,7 @@ void judge_gloo(const Report& report, std::vector<Finding>* findings) {
       findings->push_back(
           {.rule = rule,
            .level = Level::job,
-           .what = format("{} ({}; there are: {})", what, hosts, list),
+           .what = words.say("{} ({}; there are: {})", what, hosts, list),
            .evidence = {},
            .cure = name.empty() ? "unset GLOO_SOCKET_IFNAME" : setting("GLOO_SOCKET_IFNAME", name)});
     };
@@ -108,10 +114,11 @@ void judge_gloo(const Report& report, std::vector<Finding>* findings) {
 }
 
 void judge_nccl(const Report& report, std::vector<Finding>* findings) {
-  Complaints wrong;
+  const Words& words = report.words;
+  Complaints wrong(words);
   std::map<std::string, net::Interface> chosen;
   for (const auto& [rank, facts] : report.ranks) {
-    if (!facts.nccl.problem.empty()) wrong.add(facts.nccl.problem, facts);
+    if (!facts.nccl.problem.empty()) wrong.add(in_words(facts.nccl.problem, words), facts);
     if (facts.nccl.chosen) chosen.emplace(facts.host, *facts.nccl.chosen);
   }
   const std::string name = common_interface(report);
@@ -120,7 +127,7 @@ void judge_nccl(const Report& report, std::vector<Finding>* findings) {
     findings->push_back(
         {.rule = "nccl-interface",
          .level = level,
-         .what = format("{} ({}; there are: {})", what, hosts, list),
+         .what = words.say("{} ({}; there are: {})", what, hosts, list),
          .evidence = {},
          .cure = name.empty() ? "unset NCCL_SOCKET_IFNAME" : setting("NCCL_SOCKET_IFNAME", name)});
   });
@@ -130,9 +137,9 @@ void judge_nccl(const Report& report, std::vector<Finding>* findings) {
     if (net::share_network(first, one)) continue;
     findings->push_back({.rule = "nccl-networks",
                          .level = Level::time,
-                         .what = format("NCCL would take {} ({}) on {} and {} ({}) on {}: not one network",
-                                        printable(first.name), first.address, printable(first_host),
-                                        printable(one.name), one.address, printable(host)),
+                         .what = words.say("NCCL would take {} ({}) on {} and {} ({}) on {}: not one network",
+                                           printable(first.name), first.address, printable(first_host),
+                                           printable(one.name), one.address, printable(host)),
                          .evidence = {},
                          .cure = name.empty() ? "" : setting("NCCL_SOCKET_IFNAME", name)});
     return;
@@ -165,7 +172,7 @@ Fabrics look_at_fabrics(const Report& report) {
         fabrics.active_name = port.device;
       } else {
         const std::string what =
-            format("{} port {} is {}", printable(port.device), port.port, printable(port.state));
+            report.words.say("{} port {} is {}", printable(port.device), port.port, printable(port.state));
         fabrics.down[what].insert(facts.host);
       }
     }
@@ -179,17 +186,20 @@ Fabrics look_at_fabrics(const Report& report) {
 void judge_fabric_ports(const Report& report, const Fabrics& fabrics, std::vector<Finding>* findings) {
   const bool is_mixed = !fabrics.without.empty() && fabrics.without.size() < fabrics.has_active.size();
   if (!is_mixed) return;
+  const Words& words = report.words;
   for (const auto& [what, hosts] : fabrics.down) {
-    findings->push_back({.rule = "fabric-down",
-                         .level = Level::time,
-                         .what = format("{} on {}, and active on other nodes", what, names_of(hosts)),
-                         .evidence = {},
-                         .cure = exclusion(report, hosts) + "; NCCL_IB_DISABLE=1 works, over TCP"});
+    findings->push_back(
+        {.rule = "fabric-down",
+         .level = Level::time,
+         .what = words.say("{} on {}, and active on other nodes", what, names_of(hosts, words)),
+         .evidence = {},
+         .cure = words.say("{}; NCCL_IB_DISABLE=1 works, over TCP", exclusion(report, hosts))});
   }
 }
 
 // What NCCL is told of InfiniBand, against what there is.
 void judge_fabric_variables(const Report& report, const Fabrics& fabrics, std::vector<Finding>* findings) {
+  const Words& words = report.words;
   Hosts unused;
   Hosts in_vain;
   for (const auto& [rank, facts] : report.ranks) {
@@ -202,8 +212,8 @@ void judge_fabric_variables(const Report& report, const Fabrics& fabrics, std::v
   if (!unused.empty()) {
     findings->push_back({.rule = "fabric-unused",
                          .level = Level::time,
-                         .what = format("NCCL_IB_DISABLE=1 on {}, though {} is active: NCCL goes over TCP",
-                                        names_of(unused), printable(fabrics.active_name)),
+                         .what = words.say("NCCL_IB_DISABLE=1 on {}, though {} is active: NCCL goes over TCP",
+                                           names_of(unused, words), printable(fabrics.active_name)),
                          .evidence = {},
                          .cure = "unset NCCL_IB_DISABLE"});
   }
@@ -211,7 +221,7 @@ void judge_fabric_variables(const Report& report, const Fabrics& fabrics, std::v
     findings->push_back(
         {.rule = "no-fabric",
          .level = has_gpus(report) ? Level::job : Level::time,
-         .what = format("NCCL_NET=IB, and no InfiniBand port is active on {}", names_of(in_vain)),
+         .what = words.say("NCCL_NET=IB, and no InfiniBand port is active on {}", names_of(in_vain, words)),
          .evidence = {},
          .cure = setting("NCCL_NET", "Socket")});
   }
@@ -225,6 +235,7 @@ void judge_fabric(const Report& report, std::vector<Finding>* findings) {
 
 // Set by one host's start-up file and not by another's: seldom what was meant.
 void judge_differences(const Report& report, std::vector<Finding>* findings) {
+  const Words& words = report.words;
   for (std::string_view name : kVariables) {
     std::map<std::string, std::set<std::string>> values;
     for (const auto& [rank, facts] : report.ranks) {
@@ -233,14 +244,17 @@ void judge_differences(const Report& report, std::vector<Finding>* findings) {
     if (values.size() < 2) continue;
     std::string text;
     for (const auto& [value, hosts] : values) {
-      text += format("{}{} on {}", text.empty() ? "" : ", ", value.empty() ? "not set" : printable(value),
-                     names_of(hosts));
+      const std::string names = names_of(hosts, words);
+      text += (text.empty() ? "" : ", ") + (value.empty() ? words.say("not set on {}", names)
+                                                          : words.say("{} on {}", printable(value), names))
+                                               .text();
     }
-    findings->push_back({.rule = "different-variables",
-                         .level = Level::time,
-                         .what = format("{} is not the same everywhere: {}", name, text),
-                         .evidence = {},
-                         .cure = format("environment: {{variables: {{{}: ...}}}}, the same for all", name)});
+    findings->push_back(
+        {.rule = "different-variables",
+         .level = Level::time,
+         .what = words.say("{} is not the same everywhere: {}", name, text),
+         .evidence = {},
+         .cure = words.say("environment: {{variables: {{{}: ...}}}}, the same for all", name)});
   }
 }
 
@@ -249,11 +263,12 @@ void judge_port(const Report& report, std::vector<Finding>* findings) {
     if (facts.master_problem.empty()) continue;
     findings->push_back({.rule = "master-port",
                          .level = Level::job,
-                         .what = format("MASTER_PORT on {}: {}", printable(facts.host), facts.master_problem),
+                         .what = report.words.say("MASTER_PORT on {}: {}", printable(facts.host),
+                                                  in_words(facts.master_problem, report.words)),
                          .evidence = {},
-                         .cure = format("unset MASTER_PORT, and `stoker run` takes a free one      (or: "
-                                        "MASTER_PORT={})",
-                                        facts.free_port)});
+                         .cure = report.words.say(
+                             "unset MASTER_PORT, and `stoker run` takes a free one      (or: MASTER_PORT={})",
+                             facts.free_port)});
   }
 }
 

@@ -10,6 +10,7 @@ namespace {
 constexpr double kWrongClock = 2;  // seconds; NTP keeps nodes within milliseconds
 
 void judge_paths(const Report& report, std::vector<Finding>* findings) {
+  const Words& words = report.words;
   for (std::size_t i = 0; i < report.paths.size(); ++i) {
     std::map<std::string, std::set<std::string>> hosts;  // by what is wrong there
     std::set<std::string> fine;
@@ -25,37 +26,45 @@ void judge_paths(const Report& report, std::vector<Finding>* findings) {
     const AskedPath& path = report.paths[i];
     for (const auto& [problem, where] : hosts) {
       const bool is_some = std::ranges::any_of(fine, [&](const auto& host) { return !where.contains(host); });
-      findings->push_back({.rule = "path-not-seen",
-                           .level = Level::job,
-                           .what = format("{}: {} on {}: {}", printable(path.key), printable(path.path),
-                                          names_of(where), printable(problem)),
-                           .evidence = {},
-                           .cure = is_some ? exclusion(report, where) : "a place that the nodes share"});
+      findings->push_back(
+          {.rule = "path-not-seen",
+           .level = Level::job,
+           .what = words.say("{}: {} on {}: {}", printable(path.key), printable(path.path),
+                             names_of(where, words), in_words(problem, words)),
+           .evidence = {},
+           .cure = is_some ? exclusion(report, where) : words.say("a place that the nodes share").text()});
       if (is_some)
         findings->back().evidence.push_back(
-            {.where = "", .text = format("it is well on {}", names_of(fine))});
+            {.where = "", .text = words.say("it is well on {}", names_of(fine, words))});
     }
   }
 }
 
 void judge_disks(const Report& report, std::vector<Finding>* findings) {
+  const Words& words = report.words;
   std::map<std::string, const NodeView*> small;
   for (const auto& [rank, view] : report.views) {
     if (view.local_free < report.local_needed) small[host_of(report, rank)] = &view;
   }
   for (const auto& [host, view] : small) {
+    const std::string needed = rounded(report.local_needed);
+    const std::string left = rounded(view->local_free);
+    const std::string local = printable(view->local);
     findings->push_back(
         {.rule = "small-local-disk",
          .level = Level::job,
-         .what = format("stage brings {} to every node, and {} has {} left in {}{}",
-                        rounded(report.local_needed), printable(host), rounded(view->local_free),
-                        printable(view->local), view->is_memory ? ", which is memory" : ""),
+         .what = view->is_memory
+                     ? words.say("stage brings {} to every node, and {} has {} left in {}, which is memory",
+                                 needed, host, left, local)
+                     : words.say("stage brings {} to every node, and {} has {} left in {}", needed, host,
+                                 left, local),
          .evidence = {},
-         .cure = "slurm: {extra: [--tmp=SIZE]}, or stage: {directory: a larger one}"});
+         .cure = words.say("slurm: {{extra: [--tmp=SIZE]}}, or stage: {{directory: a larger one}}")});
   }
 }
 
 void judge_clocks(const Report& report, std::vector<Finding>* findings) {
+  const Words& words = report.words;
   std::map<std::string, double> wrong;
   for (const auto& [rank, view] : report.views) {
     if (std::abs(view.clock_s) - view.clock_error_s > kWrongClock)
@@ -65,9 +74,12 @@ void judge_clocks(const Report& report, std::vector<Finding>* findings) {
     findings->push_back(
         {.rule = "clock",
          .level = Level::time,
-         .what = format("the clock of {} is {:.0f} s {} this one's: files seem newer or older than "
-                        "they are, and beyond 5 minutes munge refuses",
-                        printable(host), std::abs(seconds), seconds > 0 ? "ahead of" : "behind"),
+         .what = seconds > 0 ? words.say("the clock of {} is {:.0f} s ahead of this one's: files seem newer "
+                                         "or older than they are, and beyond 5 minutes munge refuses",
+                                         host, seconds)
+                             : words.say("the clock of {} is {:.0f} s behind this one's: files seem newer or "
+                                         "older than they are, and beyond 5 minutes munge refuses",
+                                         host, -seconds),
          .evidence = {},
          .cure = exclusion(report, {host})});
   }

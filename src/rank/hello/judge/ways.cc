@@ -69,8 +69,9 @@ std::set<Rank> culprits(const std::vector<Rank>& all, const std::set<Pair>& bad)
 }
 
 std::string reason_of(const Report& report, const TriedWay& tried) {
-  return format("{} to {} at {}: {}", host_of(report, tried.from), host_of(report, tried.way.to),
-                place_of(report, tried.way.to, tried.way.address), printable(tried.way.error));
+  return report.words.say("{} to {} at {}: {}", host_of(report, tried.from), host_of(report, tried.way.to),
+                          place_of(report, tried.way.to, tried.way.address),
+                          in_words(tried.way.error, report.words));
 }
 
 void report_wrong_address(const Report& report, const std::map<Pair, State>& states,
@@ -79,9 +80,8 @@ void report_wrong_address(const Report& report, const std::map<Pair, State>& sta
   std::string name;
   for (const auto& [pair, state] : states) {
     if (!state.is_broken() || state.other == nullptr) continue;
-    evidence.push_back(
-        {"", reason_of(report, *state.first) +
-                 format("; at {} it answers", place_of(report, pair.second, state.other->way.address))});
+    evidence.push_back({"", report.words.say("{}; at {} it answers", reason_of(report, *state.first),
+                                             place_of(report, pair.second, state.other->way.address))});
     const auto target = report.ranks.find(pair.second);
     if (target == report.ranks.end()) continue;
     const auto one = net::interface_with(host_part(state.other->way.address), target->second.interfaces);
@@ -90,7 +90,7 @@ void report_wrong_address(const Report& report, const std::map<Pair, State>& sta
   if (evidence.empty()) return;
   findings->push_back({.rule = "wrong-interface",
                        .level = Level::job,
-                       .what = "gloo would give out addresses that the others do not reach",
+                       .what = report.words.say("gloo would give out addresses that the others do not reach"),
                        .evidence = std::move(evidence),
                        .cure = name.empty() ? "" : setting("GLOO_SOCKET_IFNAME", name)});
 }
@@ -98,7 +98,7 @@ void report_wrong_address(const Report& report, const std::map<Pair, State>& sta
 Finding broken_host(const Report& report, const std::map<Pair, State>& states, Rank rank) {
   const std::string host = host_of(report, rank);
   Finding finding{.rule = "unreachable-host", .level = Level::job, .what = "", .evidence = {}, .cure = ""};
-  finding.what = format("{} and the others do not reach each other", host);
+  finding.what = report.words.say("{} and the others do not reach each other", host);
   for (const auto& [pair, state] : states) {
     const bool is_its = pair.first == rank || pair.second == rank;
     if (is_its && state.is_broken()) finding.evidence.push_back({"", reason_of(report, *state.first)});
@@ -108,20 +108,21 @@ Finding broken_host(const Report& report, const std::map<Pair, State>& states, R
 }
 
 Finding broken_pair(const Report& report, const State& there, const State& back) {
-  const Rank a = there.first->from;
-  const Rank b = there.first->way.to;
+  const Words& words = report.words;
+  const std::string a = host_of(report, there.first->from);
+  const std::string b = host_of(report, there.first->way.to);
   Finding finding{.rule = "broken-pair", .level = Level::job, .what = "", .evidence = {}, .cure = ""};
   finding.evidence.push_back({"", reason_of(report, *there.first)});
   if (back.is_broken()) {
-    finding.what = format("{} and {} do not reach each other", host_of(report, a), host_of(report, b));
+    finding.what = words.say("{} and {} do not reach each other", a, b);
     finding.evidence.push_back({"", reason_of(report, *back.first)});
-    finding.cure = exclusion(report, {host_of(report, b)});
+    finding.cure = exclusion(report, {b});
     return finding;
   }
-  finding.what = format("{} does not reach {}, though {} reaches {}: new connections are blocked that way",
-                        host_of(report, a), host_of(report, b), host_of(report, b), host_of(report, a));
-  finding.cure = format("let {} accept TCP from {} on all ports; until then: {}", host_of(report, b),
-                        host_of(report, a), exclusion(report, {host_of(report, b)}));
+  finding.what = words.say("{} does not reach {}, though {} reaches {}: new connections are blocked that way",
+                           a, b, b, a);
+  finding.cure =
+      words.say("let {} accept TCP from {} on all ports; until then: {}", b, a, exclusion(report, {b}));
   return finding;
 }
 
@@ -153,27 +154,31 @@ std::string mtu_text(const Report& report, Rank from, Rank to) {
     return found->second.gloo.chosen->mtu;
   };
   if (mtu(from) == 0 || mtu(to) == 0) return "";
-  return format("MTU {} on {}, {} on {}", mtu(from), host_of(report, from), mtu(to), host_of(report, to));
+  return report.words.say("MTU {} on {}, {} on {}", mtu(from), host_of(report, from), mtu(to),
+                          host_of(report, to));
 }
 
 void judge_stalls(const Report& report, std::vector<Finding>* findings) {
+  const Words& words = report.words;
   for (const MeasuredFlow& measured : report.flows) {
     if (measured.flow.error.empty()) continue;
     const Rank from = measured.from;
     const Rank to = measured.flow.to;
     const std::string mtu = mtu_text(report, from, to);
     const bool is_stalled = measured.flow.error.starts_with("stalled");
-    Finding finding{.rule = is_stalled ? "stalled-pair" : "lost-pair",
-                    .level = Level::job,
-                    .what = format("{} to {}: {}{}", host_of(report, from), host_of(report, to),
-                                   is_stalled ? "small messages pass, large ones do not: " : "",
-                                   printable(measured.flow.error)),
-                    .evidence = {},
-                    .cure = ""};
+    const std::string there = host_of(report, to);
+    const std::string error = in_words(measured.flow.error, words);
+    Finding finding{
+        .rule = is_stalled ? "stalled-pair" : "lost-pair",
+        .level = Level::job,
+        .what = is_stalled ? words.say("{} to {}: small messages pass, large ones do not: {}",
+                                       host_of(report, from), there, error)
+                           : words.say("{} to {}: {}", host_of(report, from), there, error),
+        .evidence = {},
+        .cure = words.say("ip link set dev IFACE mtu 1500 on both, if larger packets are lost between them")};
     if (is_stalled && !mtu.empty()) finding.evidence.push_back({"", mtu});
-    finding.cure =
-        format("{}ip link set dev IFACE mtu 1500 on both, if larger packets are lost between them",
-               report.has_several_hosts() ? exclusion(report, {host_of(report, to)}) + "; or " : "");
+    if (report.has_several_hosts())
+      finding.cure = words.say("{}; or {}", exclusion(report, {there}), finding.cure);
     findings->push_back(std::move(finding));
   }
 }
@@ -209,16 +214,18 @@ void judge_speed(const Report& report, std::vector<Finding>* findings) {
   for (const Pair& pair : slow_pairs(report)) slow.insert(pair);
   if (slow.empty()) return;
   const double usual = usual_speed(report);
-  const std::string others = report.flows.size() > 2 ? format(" (others reach {})", speed_text(usual)) : "";
-  const auto line = [&](const Pair& pair) {
+  const Words& words = report.words;
+  const std::string others =
+      report.flows.size() > 2 ? words.say(" (others reach {})", speed_text(usual)).text() : "";
+  const auto line = [&](const Pair& pair) -> std::string {
     const MeasuredFlow* measured = flow_of(report, pair);
-    return format("{} to {}: {}", host_of(report, pair.first), host_of(report, pair.second),
-                  speed_text(measured == nullptr ? 0 : measured->flow.bytes_per_s()));
+    return words.say("{} to {}: {}", host_of(report, pair.first), host_of(report, pair.second),
+                     speed_text(measured == nullptr ? 0 : measured->flow.bytes_per_s()));
   };
   const std::set<Rank> hosts = culprits(callers(report), slow);
   for (const Rank rank : hosts) {
     Finding finding{.rule = "slow-host", .level = Level::time, .what = "", .evidence = {}, .cure = ""};
-    finding.what = format("{} is slow to or from all others{}", host_of(report, rank), others);
+    finding.what = words.say("{} is slow to or from all others{}", host_of(report, rank), others);
     for (const Pair& pair : slow) {
       if (pair.first == rank || pair.second == rank) finding.evidence.push_back({"", line(pair)});
     }
@@ -229,7 +236,7 @@ void judge_speed(const Report& report, std::vector<Finding>* findings) {
     if (hosts.contains(pair.first) || hosts.contains(pair.second)) continue;
     findings->push_back({.rule = "slow-pair",
                          .level = Level::time,
-                         .what = format("slow: {}{}", line(pair), others),
+                         .what = words.say("slow: {}{}", line(pair), others),
                          .evidence = {},
                          .cure = exclusion(report, {host_of(report, pair.second)})});
   }
