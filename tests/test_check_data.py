@@ -5,6 +5,8 @@ import json
 import shutil
 from pathlib import Path
 
+import h5py
+import numpy
 import pytest
 
 JOB = """\
@@ -142,3 +144,34 @@ def test_a_person_reads_the_mistake_and_where_it_is(stoker, folder):
     lines = stoker("check", "job.yaml", code=1).out.splitlines()
     assert lines[0].startswith("job.yaml: not ready, ")
     assert "  mistake   data.train.source: has no images, and train needs them (job.yaml:4:19)" in lines
+
+
+def test_a_chunk_cache_smaller_than_one_sample_s_chunks_is_told_with_what_would_do(stoker):
+    (stoker.folder / "hub").mkdir()
+    with h5py.File(stoker.folder / "hub/train.h5", "w") as file:
+        file.create_dataset("x", data=numpy.zeros((64, 12), "f4"), chunks=(8, 12), compression="gzip")
+        file["labels"] = (numpy.arange(64) % 4).astype("i4")
+    stoker("data", "index", "hub", code=0)
+    (stoker.folder / "job.yaml").write_text(
+        "name: chunks\ntrain: {model: mlp, epochs: 1, batch: 8, chunk_cache: 300B}\ndata: {train: {source: hub}}\n"
+    )
+    small = lambda *words: [  # noqa: E731
+        finding
+        for finding in json.loads(stoker("check", "job.yaml", "--json", *words, code=0).out)["findings"]
+        if finding["rule"] == "small-chunk-cache"
+    ]
+    assert small() == [
+        {
+            "rule": "small-chunk-cache",
+            "level": "time",
+            "what": "train.chunk_cache: data.train: the chunks of one sample unpack to 384 B, only 300 B of them are kept: "
+            "nearly every sample unpacks its own again",
+            "where": "job.yaml:2:55",
+            "cure": "train: {chunk_cache: 1MiB}",
+        }
+    ]
+    assert small("--lang", "fr")[0]["what"] == (
+        "train.chunk_cache: data.train: les morceaux (chunks) d'un échantillon font 384 B une fois décompressés, dont 300 B "
+        "seulement sont gardés\u00a0: presque chaque échantillon décompresse de nouveau les siens"
+    )
+    assert small("--set", "train.chunk_cache=1MiB") == []

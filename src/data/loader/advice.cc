@@ -142,7 +142,8 @@ Advice advise(const Machine& machine, const Feeding& feeding, const Wanted& want
   return advice;
 }
 
-std::optional<SmallCache> small_cache(const formats::ShardSource& source, ByteCount kept) {
+std::optional<SmallCache> small_cache(const formats::ShardSource& source, ByteCount kept,
+                                      const Words& words) {
   std::uint64_t needed = 0;
   for (const formats::IndexSection* shard : source.samples().sections()) {
     if (shard->chunks() != nullptr) needed = std::max(needed, shard->chunks()->most_for_a_sample());
@@ -152,9 +153,9 @@ std::optional<SmallCache> small_cache(const formats::ShardSource& source, ByteCo
   // Twice that much: a sample's neighbours may lie across the border.
   const ByteCount enough{(2 * needed + kUnit - 1) / kUnit * kUnit};
   return SmallCache{
-      format("the chunks of one sample unpack to {}, only {} of them are kept: nearly every sample "
-             "unpacks its own again",
-             rounded({needed}), rounded(kept)),
+      words.say("the chunks of one sample unpack to {}, only {} of them are kept: nearly every sample "
+                "unpacks its own again",
+                rounded({needed}), rounded(kept)),
       enough};
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/language/words.h"
 #include "base/process.h"
 #include "data/loader.h"
 #include "format/shard_source.h"
@@ -57,6 +58,7 @@ struct SmallCache {
   std::string what;  ///< a line that says so
   ByteCount enough;  ///< to be kept in place of it
 };
-std::optional<SmallCache> small_cache(const formats::ShardSource& source, ByteCount kept);
+std::optional<SmallCache> small_cache(const formats::ShardSource& source, ByteCount kept,
+                                      const Words& words = Words());
 
 }  // namespace stoker::data

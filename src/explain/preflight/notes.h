@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "explain/preflight/last_run.h"
 #include "explain/preflight/preflight.h"
+#include "format/manifest.h"
 
 namespace stoker::explain {
 
@@ -52,6 +53,8 @@ void check_storage(const job::Job& job, const std::optional<record::RunFolder>& 
 void check_command(const job::Job& job, Notes& notes);
 /// Files that are brought to the nodes, the model's, the image, the wheels.
 void check_files(const job::Job& job, Notes& notes);
+/// Whether the chunks of one sample of the training data fit into train.chunk_cache.
+void check_chunks(const job::Job& job, const formats::Manifest& manifest, Notes& notes);
 void check_ports(const job::Job& job, const Surroundings& around, Notes& notes);
 /// Limits of this shell, which sbatch takes along into the job.
 void check_limits(const Surroundings& around, Notes& notes);

@@ -57,6 +57,7 @@ class Checker {
     if (trained) {
       classes_ = trained->schema.classes.size();
       check_training(*trained);
+      check_chunks(job_, *trained, notes_);
     }
     if (trained && validated && trained->schema.classes != validated->schema.classes) {
       notes_.found("other-classes", Level::job, format("data.{}.source", validation),
