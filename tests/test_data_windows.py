@@ -1,8 +1,9 @@
-"""Windows over grids in HDF5 and Zarr, read where they lie, against NumPy's slices of the same arrays."""
+"""Windows over grids in HDF5, Zarr and .npy files, read where they lie, against NumPy's slices of the same arrays."""
 
 import io
 import itertools
 import json
+import shutil
 from pathlib import Path
 
 import h5py
@@ -184,9 +185,134 @@ def test_windows_are_of_arrays_and_are_not_packed(stoker, tmp_path):
     (tmp_path / "tars").mkdir()
     (tmp_path / "tars/train-0.tar").write_bytes(bytes(10240))
     assert (
-        "windows are over arrays of HDF5 and Zarr (--window)" in stoker("data", "index", "tars", "--window", "0:2").err
+        "windows are over arrays of HDF5, Zarr and .npy (--window)"
+        in stoker("data", "index", "tars", "--window", "0:2").err
     )
     write_hdf5(tmp_path / "grid")
     index(stoker, "--window", "0:10", "--variable", "t2m")
     done = stoker("data", "convert", "grid", "out", "--format", "tar")
     assert done.code == 2 and "its samples are windows over arrays: they are read where they lie" in done.err
+
+
+def write_npy(folder: Path, before: str = "", version: tuple[int, int] | None = None) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, values in (("t2m", T2M.astype(">f4")), ("u10", U10), ("mask", MASK)):
+        with (folder / f"{before}{name}.npy").open("wb") as file:
+            numpy.lib.format.write_array(file, values, version=version)
+    numpy.save(folder / f"{before}hours.npy", numpy.arange(SHAPE[0]))
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_files_of_numpy_are_variables_of_one_grid(stoker, python, tmp_path, version):
+    write_npy(tmp_path / "grid", version=version)
+    before = {file.name: file.read_bytes() for file in (tmp_path / "grid").iterdir()}
+    index(stoker, "--window", "0:10:3", "--window", "1:5:4", "--window", "2:8", "--lead", "2", "--lead-size", "3",
+          "--variable", "t2m", "--variable", "mask", "--target", "u10")  # fmt: skip
+    assert all((tmp_path / "grid" / name).read_bytes() == content for name, content in before.items())
+    places = list(itertools.product(range(0, 50 - 10 - 4 + 1, 3), range(0, 12 - 5 + 1, 4), range(0, 20 - 8 + 1, 8)))
+    for name, values in (("t2m", T2M), ("mask", MASK)):
+        for shuffle in ("True", "'by_chunk'"):
+            found = loaded(python, f"{name}.npy", shuffle)
+            assert sorted(found) == places
+            for t, y, x in places:
+                assert numpy.array_equal(found[t, y, x], values[t : t + 10, y : y + 5, x : x + 8])
+                assert found[t, y, x].dtype == values.dtype
+    target = loaded(python, "target.npy")
+    for t, y, x in places:
+        assert numpy.array_equal(target[t, y, x], U10[t + 11 : t + 14, y : y + 5, x : x + 8])
+
+
+def test_windows_of_numpys_files_are_those_of_zarr(stoker, python, tmp_path):
+    options = ["--window", "0:6:5", "--window", "2:7:3", "--variable", "u10", "--variable", "t2m", "--stack"]
+    write_zarr(tmp_path / "grid", 3, "folder")
+    index(stoker, *options)
+    expected = loaded(python, "npy")
+    shutil.rmtree(tmp_path / "grid")
+    write_npy(tmp_path / "grid")
+    index(stoker, *options)
+    found = loaded(python, "npy")
+    assert list(found) and sorted(found) == sorted(expected)
+    assert all(found[place].tobytes() == expected[place].tobytes() for place in expected)
+
+
+def test_numpys_files_of_several_splits_and_a_lost_index(stoker, tmp_path):
+    for split in ("train.", "val."):
+        write_npy(tmp_path / "grid", split)
+    options = ["--window", "0:10", "--variable", "u10", "--variable", "mask"]
+    assert "10 samples, 2 shards" in index(stoker, *options).out
+    info = stoker("data", "info", "grid", code=0).out
+    assert [line.split()[:3] for line in info.splitlines()[2:4]] == [["train", "5", "1"], ["val", "5", "1"]]
+    assert "mask.npy, u10.npy in npy" in info
+    before = (tmp_path / "grid/index.bin").read_bytes()
+    (tmp_path / "grid/index.bin").unlink()
+    stoker("data", "index", "grid", *options, code=0)
+    assert (tmp_path / "grid/index.bin").read_bytes() == before
+    with (tmp_path / "grid/val.mask.npy").open("ab") as file:
+        file.write(b"x")
+    assert stoker("data", "verify", "grid").code == 1
+
+
+def test_without_names_each_file_of_numpy_is_a_shard(stoker, python, tmp_path):
+    (tmp_path / "grid").mkdir()
+    series = RANDOM.normal(size=(3, 40))
+    for i, values in enumerate(series):
+        numpy.save(tmp_path / f"grid/train-{i}.npy", values)
+    assert "12 samples, 3 shards" in index(stoker, "--window", "0:10").out
+    code = """
+import numpy, stoker
+for batch in stoker.Loader("grid", batch_size=12, shuffle=False, array=True, fields=["array"], tensors="dlpack"):
+    print(numpy.from_dlpack(batch["array"]).tobytes().hex())
+"""
+    assert bytes.fromhex(python(code)) == series.tobytes()
+
+
+def test_rows_of_many_chunks_are_numpys_slices(stoker, python, tmp_path):
+    """A row of 2.4 MB is cut within itself."""
+    (tmp_path / "grid").mkdir()
+    values = RANDOM.integers(0, 60000, (3, 700, 1714)).astype("u2")
+    numpy.save(tmp_path / "grid/x.npy", values)
+    index(stoker, "--window", "0:2:1", "--window", "1:250:225", "--window", "2:1000:714")
+    found = loaded(python, "npy")
+    assert sorted(found) == list(itertools.product((0, 1), (0, 225, 450), (0, 714)))
+    for (t, y, x), window in found.items():
+        assert numpy.array_equal(window, values[t : t + 2, y : y + 250, x : x + 1000])
+
+
+def save(file: Path, values: numpy.ndarray) -> None:
+    file.parent.mkdir(exist_ok=True)
+    numpy.save(file, values)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (lambda g: save(g / "x.npy", numpy.asfortranarray(T2M)), [], "grid/x.npy: NPY: in Fortran order"),
+        (lambda g: save(g / "x.npy", T2M.astype("c8")), [], "grid/x.npy: NPY: elements of type '<c8'"),
+        (lambda g: save(g / "x.npy", numpy.zeros(3, "f4,f4")), [], "grid/x.npy: NPY: elements of type record"),
+        (lambda g: save(g / "x.npy", numpy.array(["a"], "O")), [], "grid/x.npy: NPY: elements of type '|O'"),
+        (lambda g: save(g / "x.npy", numpy.float32(1)), [], "grid/x.npy: has no elements along an axis"),
+        (lambda g: save(g / "x.npy", numpy.zeros((5, 0))), [], "grid/x.npy: has no elements along an axis"),
+        (lambda g: save(g / "x.npy", T2M), ["--variable", "y"], "grid: no *.h5, *.zarr.zip, *.zarr or y.npy in it"),
+        (lambda g: save(g / "x.npy", T2M), ["--variable", "x", "--target", "y", "--lead", "1"], "y.npy: no such file"),
+        (
+            lambda g: save(g / "x.npy", T2M),
+            ["--variable", "x", "--variable", "../x"],
+            "--variable, --target: '../x' is no name of a file",
+        ),
+        (lambda g: g.mkdir(), [], "grid: no *.h5, *.zarr.zip, *.zarr or *.npy in it (--window)"),
+    ],
+)
+def test_what_is_not_read_of_numpys_files_is_refused(stoker, tmp_path, make, options, message):
+    make(tmp_path / "grid")
+    done = stoker("data", "index", "grid", "--window", "0:2", *options)
+    assert done.code != 0 and message in done.err, done.err
+
+
+def test_damaged_headers_of_numpys_files_are_refused(stoker, tmp_path):
+    save(tmp_path / "grid/x.npy", T2M)
+    whole = (tmp_path / "grid/x.npy").read_bytes()
+    for content in (b"", whole[:5], whole[:40], whole[:-1], b"x" + whole[1:], whole[:8] + b"\xff\xff" + whole[10:],
+                    whole.replace(b"(50,", b"(99,"), whole.replace(b"(50, 12, 20), }", b"(9999999999999,), }")):  # fmt: skip
+        (tmp_path / "grid/x.npy").write_bytes(content)
+        done = stoker("data", "index", "grid", "--window", "0:2")
+        assert done.code == 1 and "grid/x.npy: NPY: " in done.err, done.err

@@ -98,7 +98,7 @@ TEST(Manifest, names_the_field_that_is_wrong) {
   EXPECT_EQ(error_of(replaced(json, "\"labels\": \"int64\"", "\"labels\": null")),
             "m: schema.classes: are named, but there are no labels");
   EXPECT_EQ(error_of(replaced(json, "\"container\": \"tar\"", "\"container\": \"zip\"")),
-            "m: schema.container: is neither 'tar', 'tfrecord', 'parquet', 'hdf5', 'zarr' nor 'mds'");
+            "m: schema.container: is neither 'tar', 'tfrecord', 'parquet', 'hdf5', 'zarr', 'mds' nor 'npy'");
   EXPECT_EQ(error_of(replaced(json, "\"cat\"", "\"cow\"")).substr(0, 22),
             "m: version: is " + test_manifest().short_version().substr(0, 7));
   EXPECT_EQ(error_of(replaced(json, "\"file\": \"index.bin\"", "\"file\": \"x\"")),

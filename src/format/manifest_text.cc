@@ -225,9 +225,10 @@ Schema read_schema(Fields& fields, const Json& json) {
     if (!name.is_string()) return fields.fail(at, "is not text");
     schema.classes.push_back(name.get<std::string>());
   });
-  constexpr std::string_view kContainers[] = {"tar", "tfrecord", "parquet", "hdf5", "zarr", "mds"};
+  constexpr std::string_view kContainers[] = {"tar", "tfrecord", "parquet", "hdf5", "zarr", "mds", "npy"};
   if (std::find(std::begin(kContainers), std::end(kContainers), schema.container) == std::end(kContainers))
-    fields.fail("schema.container", "is neither 'tar', 'tfrecord', 'parquet', 'hdf5', 'zarr' nor 'mds'");
+    fields.fail("schema.container",
+                "is neither 'tar', 'tfrecord', 'parquet', 'hdf5', 'zarr', 'mds' nor 'npy'");
   return schema;
 }
 

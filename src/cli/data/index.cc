@@ -37,7 +37,7 @@ struct WindowWords {
 
   void declare(Arguments& arguments) {
     arguments.option("--window", &windows, "AXIS:SIZE[:STEP]",
-                     "samples are windows over the arrays' grid, along so many axes");
+                     "samples are windows over arrays of HDF5, Zarr or .npy, along so many axes");
     arguments.option("--variable", &variables, "NAME",
                      "of these arrays; else of all of the largest one's shape");
     arguments.option("--lead", &lead, "N",

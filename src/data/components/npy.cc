@@ -125,43 +125,12 @@ std::optional<DType> element_of(std::string_view descr) {
       {"f4", DType::f32},     {"f8", DType::f64}, {"i8", DType::i64}, {"u8", DType::u64}};
   if (descr.size() != 3) return std::nullopt;
   const bool is_single = descr[2] == '1';
-  if (descr[0] != '<' && !(is_single && (descr[0] == '|' || descr[0] == '>'))) return std::nullopt;
+  if (descr[0] != '<' && descr[0] != '>' && !(is_single && descr[0] == '|')) return std::nullopt;
   for (const auto& [name, type] : kTypes) {
     if (descr.substr(1) == name) return type;
   }
   return std::nullopt;
 }
-
-}  // namespace
-
-Result<NpyInfo> read_npy(std::span<const std::byte> file) {
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  if (!text.starts_with(kMagic)) return corrupt("NPY: does not begin as one");
-  if (file.size() < 12) return corrupt("NPY: ends within its header");
-  const unsigned version = byte_at(file, 6);
-  if (version < 1 || version > 3) return invalid("NPY: version {}.{}", version, byte_at(file, 7));
-  std::size_t length = byte_at(file, 8) | byte_at(file, 9) << 8;
-  if (version > 1) length |= byte_at(file, 10) << 16 | std::size_t{byte_at(file, 11)} << 24;
-  const std::size_t begin = version > 1 ? 12 : 10;
-  if (length > kLongestHeader) return corrupt("NPY: a header of {} bytes", length);
-  if (length > file.size() - begin) return corrupt("NPY: ends within its header");
-  const std::optional<Header> header = read_header(text.substr(begin, length));
-  if (!header) return corrupt("NPY: its header is no description of an array");
-  const std::optional<DType> element = element_of(header->descr);
-  if (!element) {
-    return invalid("NPY: elements of type {}",
-                   header->descr == "[" ? "record" : format("'{}'", printable(header->descr)));
-  }
-  if (header->is_fortran && header->shape.size() > 1) return invalid("NPY: in Fortran order");
-  NpyInfo info{*element, header->shape, begin + length};
-  const auto bytes = static_cast<std::uint64_t>(element_count(info.shape)) * size_of(info.element);
-  if (bytes > file.size() - info.data_at) {
-    return corrupt("NPY: {} bytes of elements, its header promises {}", file.size() - info.data_at, bytes);
-  }
-  return info;
-}
-
-namespace {
 
 // As NumPy calls its kind.
 char letter_of(DType type) {
@@ -187,7 +156,41 @@ char letter_of(DType type) {
   return 'f';
 }
 
+Status no_element(std::string_view descr) {
+  return invalid("NPY: elements of type {}", descr == "[" ? "record" : format("'{}'", printable(descr)));
+}
+
 }  // namespace
+
+Result<NpyInfo> read_npy_header(std::span<const std::byte> file, std::uint64_t file_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  if (!text.starts_with(kMagic)) return corrupt("NPY: does not begin as one");
+  if (file.size() < 12) return corrupt("NPY: ends within its header");
+  const unsigned version = byte_at(file, 6);
+  if (version < 1 || version > 3) return invalid("NPY: version {}.{}", version, byte_at(file, 7));
+  std::size_t length = byte_at(file, 8) | byte_at(file, 9) << 8;
+  if (version > 1) length |= byte_at(file, 10) << 16 | std::size_t{byte_at(file, 11)} << 24;
+  const std::size_t begin = version > 1 ? 12 : 10;
+  if (length > kLongestHeader) return corrupt("NPY: a header of {} bytes", length);
+  if (length > file.size() - begin) return corrupt("NPY: ends within its header");
+  const std::optional<Header> header = read_header(text.substr(begin, length));
+  if (!header) return corrupt("NPY: its header is no description of an array");
+  const std::optional<DType> element = element_of(header->descr);
+  if (!element) return no_element(header->descr);
+  if (header->is_fortran && header->shape.size() > 1) return invalid("NPY: in Fortran order");
+  NpyInfo info{*element, header->shape, begin + length, header->descr[0] == '>' && size_of(*element) > 1};
+  const auto bytes = static_cast<std::uint64_t>(element_count(info.shape)) * size_of(info.element);
+  if (bytes > file_bytes - info.data_at) {
+    return corrupt("NPY: {} bytes of elements, its header promises {}", file_bytes - info.data_at, bytes);
+  }
+  return info;
+}
+
+Result<NpyInfo> read_npy(std::span<const std::byte> file) {
+  OK_OR_RETURN(info, read_npy_header(file, file.size()));
+  if (!info.is_big_endian) return info;
+  return no_element(format(">{}{}", letter_of(info.element), size_of(info.element)));
+}
 
 std::string npy_header(DType element, const Shape& shape) {
   constexpr std::size_t kUnit = 64;

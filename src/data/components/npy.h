@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -17,7 +18,14 @@ struct NpyInfo {
   DType element = DType::f32;
   Shape shape;
   std::size_t data_at = 0;
+  bool is_big_endian = false;  ///< only of read_npy_header()
 };
+
+/// At most so many bytes stand before the elements.
+inline constexpr std::size_t kLongestNpyHeader = (64u << 10) + 12;
+/// Of a file of `file_bytes` that begins so: all of them, or kLongestNpyHeader. Fails as read_npy(), but
+/// takes big-endian numbers.
+Result<NpyInfo> read_npy_header(std::span<const std::byte> beginning, std::uint64_t file_bytes);
 
 /// Fails with Corrupt for what is no .npy or is shorter than its header promises, with Invalid for what it
 /// holds but we do not take: big-endian numbers, complex numbers, objects, records, Fortran order.

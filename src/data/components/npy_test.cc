@@ -54,6 +54,18 @@ TEST(Npy, refuses_what_it_cannot_give_as_stored) {
   EXPECT_EQ(refusal(npy("{}", "", 9)), "NPY: version 9.0");
 }
 
+TEST(Npy, a_header_alone_says_what_follows_it_and_in_which_order) {
+  const std::string file = npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }", "");
+  const auto header = std::as_bytes(std::span(file));
+  const auto info = read_npy_header(header, header.size() + 24).value();
+  EXPECT_TRUE(info.is_big_endian);
+  EXPECT_EQ(info.data_at, header.size());
+  EXPECT_EQ(read_npy_header(header, header.size() + 23).status().to_string(),
+            "NPY: 23 bytes of elements, its header promises 24");
+  const std::string bytes = npy("{'descr': '>u1', 'fortran_order': False, 'shape': (1,), }", "7");
+  EXPECT_FALSE(read_npy_header(std::as_bytes(std::span(bytes)), bytes.size()).value().is_big_endian);
+}
+
 TEST(Npy, refuses_what_is_damaged_and_any_cut) {
   EXPECT_EQ(refusal("PK\3\4"), "NPY: does not begin as one");
   const std::string whole =

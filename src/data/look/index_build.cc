@@ -304,7 +304,8 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
     return rebuild(folder, std::move(manifest), options, progress);
   }
   if (path_exists(folder / formats::kPendingFolder)) return formats::read_manifest(folder).status();
-  OK_OR_RETURN(found, find_shards(folder, options.table.where));
+  OK_OR_RETURN(found,
+               find_shards(folder, options.table.where, options.windows ? &*options.windows : nullptr));
   std::vector<Work> shards(std::make_move_iterator(found.shards.begin()),
                            std::make_move_iterator(found.shards.end()));
   RETURN_IF_ERROR(read_all(folder, shards, {options}, progress));

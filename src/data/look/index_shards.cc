@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "data/look/arrays/grid.h"
 #include "data/look/arrays/hdf5_view.h"
 #include "data/look/shard_scan.h"
 #include "data/look/tables/paths/table_tree.h"
@@ -63,9 +64,25 @@ Status check_kinds(const std::vector<IndexedShard>& shards, std::string_view fol
   return {};
 }
 
+// Each a grid of its own, or of the first variable that is asked for.
+Result<ShardsToIndex> shards_of_npy(const std::vector<std::string>& names, const WindowOptions& windows,
+                                    std::string_view folder) {
+  ShardsToIndex found;
+  for (const std::string& file : npy_grids(names, windows.variables)) {
+    const std::string before(before_variable(file, windows.variables));
+    found.shards.push_back({.file = file, .split = split_of_shard(before), .table = {}});
+  }
+  if (!found.shards.empty()) return found;
+  if (windows.variables.empty())
+    return invalid("{}: no *.h5, *.zarr.zip, *.zarr or *.npy in it (--window)", folder);
+  return invalid("{}: no *.h5, *.zarr.zip, *.zarr or {}.npy in it (--window)", folder,
+                 printable(windows.variables[0]));
+}
+
 }  // namespace
 
-Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where) {
+Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where,
+                                  const WindowOptions* windows) {
   const std::string name = printable(folder.string());
   const bool is_called_shard = is_shard((folder / "").parent_path().filename().string());
   if (!folder_exists(folder)) {
@@ -80,6 +97,7 @@ Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where) 
     if (is_shard(file) && !is_hdf5_view(file) && !file.starts_with('.'))
       found.shards.push_back(shard_called(file));
   }
+  if (found.shards.empty() && windows != nullptr) return shards_of_npy(names, *windows, name);
   if (found.shards.empty() && is_called_shard) return name_the_folder(folder);
   if (found.shards.empty())
     return invalid(

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "data/look/arrays/window_scan.h"
 #include "data/look/tables/paths/table_path.h"
 #include "format/manifest.h"
 
@@ -25,7 +26,8 @@ struct ShardsToIndex {
 };
 
 /// All of one kind, by name. Invalid where there is none, or several kinds.
-Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where);
+/// With `windows` and where there is no other shard, .npy files.
+Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where, const WindowOptions* windows);
 
 /// Those that the manifest names, in its order.
 Result<std::vector<IndexedShard>> shards_of_manifest(const Path& folder, const formats::Manifest& manifest);

@@ -147,6 +147,8 @@ bool is_mds(std::string_view file) {
   return false;
 }
 
+bool is_npy(std::string_view file) { return file.ends_with(".npy"); }
+
 bool is_shard(std::string_view file) {
   const std::string_view plain = without_packing(file);
   return plain.ends_with(".tar") || file.ends_with(".tgz") || is_tfrecord(file) || is_parquet(file) ||
@@ -158,6 +160,7 @@ ContainerKind kind_of_shard(std::string_view file) {
   if (is_hdf5(file)) return ContainerKind::hdf5;
   if (is_zarr(file)) return ContainerKind::zarr;
   if (is_mds(file)) return ContainerKind::mds;
+  if (is_npy(file)) return ContainerKind::npy;
   return is_tfrecord(file) ? ContainerKind::tfrecord : ContainerKind::tar;
 }
 
@@ -248,6 +251,8 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
       if (!scan.ok() && scan.status().code() == Code::invalid && scan.status().cure().empty())
         return converted_first(scan.status(), path);
       break;
+    case ContainerKind::npy:
+      return invalid("{}: samples of .npy are windows (--window)", subject);
     case ContainerKind::parquet:
       scan = scan_plain_parquet(read, size, {subject, stem}, {});
       break;

@@ -66,7 +66,10 @@ bool is_zarr(std::string_view file);
 /// Whether it is called as MDS shards are: `.mds`, packed or not. LitData's chunks are told by their index
 /// only.
 bool is_mds(std::string_view file);
-/// Whether it is called as a shard of any kind: `.tar` or one of the above.
+/// Whether it is called as NumPy's files are: `.npy`. They are shards only where samples are windows over
+/// their arrays.
+bool is_npy(std::string_view file);
+/// Whether it is called as a shard of any other kind: `.tar` or one of the above.
 bool is_shard(std::string_view file);
 /// What kind such a name is of.
 ContainerKind kind_of_shard(std::string_view file);

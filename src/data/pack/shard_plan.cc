@@ -118,6 +118,7 @@ std::uint64_t SampleBytes::in(ContainerKind kind) const {
     case ContainerKind::zarr:
     case ContainerKind::zarr_2:
     case ContainerKind::mds:  // is not written
+    case ContainerKind::npy:
       break;
   }
   return arrays;

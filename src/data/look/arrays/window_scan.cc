@@ -6,7 +6,7 @@
 
 #include "base/encode.h"
 #include "data/components/npy.h"
-#include "format/samples/rows.h"
+#include "data/look/arrays/grid.h"
 
 namespace stoker::data {
 
@@ -14,16 +14,13 @@ namespace {
 
 using formats::ChunkedArray;
 using formats::Extents;
-using formats::RowArrays;
 using formats::Windows;
-using Variables = std::vector<const RowArrays::Array*>;
+using Variables = std::vector<const GridArray*>;
 
 constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 27;
 
-Extents shape_of(const RowArrays& arrays, const RowArrays::Array& array) {
-  Extents shape{arrays.rows()};
-  for (const std::int64_t size : array.row) shape.push_back(static_cast<std::uint64_t>(size));
-  return shape;
+std::uint64_t bytes_of(const GridArray& array) {
+  return formats::product(array.shape, size_of(array.type)).value_or(~std::uint64_t{0});
 }
 
 std::string to_text(const Extents& shape) {
@@ -35,8 +32,8 @@ std::string to_text(const Extents& shape) {
 // Windows of a file: which arrays, which places.
 class Scan {
  public:
-  Scan(const RowArrays& arrays, const WindowOptions& options, std::string subject)
-      : arrays_(arrays), options_(options), subject_(std::move(subject)) {}
+  Scan(const Grid& grid, const WindowOptions& options, std::string subject)
+      : grid_(grid), options_(options), subject_(std::move(subject)) {}
 
   Status choose();
   Result<ShardScan> samples(const std::string& stem, std::uint64_t file_bytes,
@@ -49,7 +46,7 @@ class Scan {
     Variables variables;
     Windows windows;  // but for its parts
   };
-  Result<const RowArrays::Array*> find(const std::string& name) const;
+  Result<const GridArray*> find(const std::string& name) const;
   Status choose_variables();
   Status choose_places();
   std::vector<Kind> kinds() const;
@@ -58,7 +55,7 @@ class Scan {
   Result<std::vector<ChunkedArray>> add_arrays(const std::vector<Kind>& kinds);
   std::string key_of(const std::string& stem, std::uint64_t row) const;
 
-  const RowArrays& arrays_;
+  const Grid& grid_;
   const WindowOptions& options_;
   const std::string subject_;
   Extents shape_;
@@ -68,14 +65,14 @@ class Scan {
   Windows target_;  // the same places, behind them
 };
 
-Result<const RowArrays::Array*> Scan::find(const std::string& name) const {
+Result<const GridArray*> Scan::find(const std::string& name) const {
   std::vector<std::string_view> known;
-  for (const RowArrays::Array& array : arrays_.arrays()) {
+  for (const GridArray& array : grid_.arrays()) {
     if (array.name == name) return &array;
     known.push_back(array.name);
   }
-  return invalid("{}: has no array '{}' of numbers with {} rows{}", subject_, printable(name), arrays_.rows(),
-                 suggestion(name, known));
+  return invalid("{}: has no array '{}' of numbers with {} rows{}", subject_, printable(name),
+                 grid_.arrays()[0].shape[0], suggestion(name, known));
 }
 
 Status Scan::choose_variables() {
@@ -83,20 +80,20 @@ Status Scan::choose_variables() {
     for (const std::string& name : names) {
       OK_OR_RETURN(array, find(name));
       into.push_back(array);
-      if (shape_.empty()) shape_ = shape_of(arrays_, *array);
-      if (shape_of(arrays_, *array) == shape_) continue;
+      if (shape_.empty()) shape_ = array->shape;
+      if (array->shape == shape_) continue;
       return invalid("{}: '{}' is {}, '{}' is {}: windows are over arrays of one shape", subject_,
-                     into[0]->name, to_text(shape_), name, to_text(shape_of(arrays_, *array)));
+                     into[0]->name, to_text(shape_), name, to_text(array->shape));
     }
     return {};
   };
   if (options_.variables.empty()) {
-    const auto most = std::max_element(
-        arrays_.arrays().begin(), arrays_.arrays().end(),
-        [](const RowArrays::Array& a, const RowArrays::Array& b) { return a.row_bytes < b.row_bytes; });
-    shape_ = shape_of(arrays_, *most);
-    for (const RowArrays::Array& array : arrays_.arrays()) {
-      if (shape_of(arrays_, array) == shape_) variables_.push_back(&array);
+    const auto most =
+        std::max_element(grid_.arrays().begin(), grid_.arrays().end(),
+                         [](const GridArray& a, const GridArray& b) { return bytes_of(a) < bytes_of(b); });
+    shape_ = most->shape;
+    for (const GridArray& array : grid_.arrays()) {
+      if (array.shape == shape_) variables_.push_back(&array);
     }
   }
   RETURN_IF_ERROR(take(options_.variables, variables_));
@@ -104,7 +101,7 @@ Status Scan::choose_variables() {
   if (targets_.empty()) targets_ = variables_;
   if (options_.layout == WindowOptions::Variables::apart) return {};
   for (const Variables* list : {&variables_, &targets_}) {
-    for (const RowArrays::Array* array : *list) {
+    for (const GridArray* array : *list) {
       if (array->type == list->front()->type) continue;
       return invalid("{}: '{}' and '{}' have numbers of different types (--stack)", subject_,
                      list->front()->name, array->name);
@@ -158,7 +155,7 @@ void Scan::add_kinds(std::string_view prefix, const Variables& variables, const 
     kinds.push_back({std::string(prefix) + "npy", variables, windows});
     return;
   }
-  for (const RowArrays::Array* variable : variables) {
+  for (const GridArray* variable : variables) {
     std::string name = to_lower(variable->name);
     std::replace(name.begin(), name.end(), '/', '.');
     kinds.push_back({std::string(prefix) + name + ".npy", {variable}, windows});
@@ -175,12 +172,12 @@ std::vector<Scan::Kind> Scan::kinds() const {
 // The arrays with their chunks, each once, then those of windows over them, in the order of `kinds`.
 Result<std::vector<ChunkedArray>> Scan::add_arrays(const std::vector<Kind>& kinds) {
   std::vector<ChunkedArray> all;
-  std::map<const RowArrays::Array*, std::uint32_t> numbers;
+  std::map<const GridArray*, std::uint32_t> numbers;
   for (const Kind& kind : kinds) {
-    for (const RowArrays::Array* variable : kind.variables) {
+    for (const GridArray* variable : kind.variables) {
       if (numbers.contains(variable)) continue;
       numbers[variable] = static_cast<std::uint32_t>(all.size());
-      OK_OR_RETURN(array, arrays_.chunked(*variable));
+      OK_OR_RETURN(array, grid_.chunked(static_cast<std::size_t>(variable - grid_.arrays().data())));
       all.push_back(std::move(array));
     }
   }
@@ -193,7 +190,7 @@ Result<std::vector<ChunkedArray>> Scan::add_arrays(const std::vector<Kind>& kind
     if (kind.variables.size() > 1) shape.push_back(static_cast<std::int64_t>(kind.variables.size()));
     for (const std::uint64_t size : kind.windows.size) shape.push_back(static_cast<std::int64_t>(size));
     array.head = npy_header(kind.variables[0]->type, shape);
-    for (const RowArrays::Array* variable : kind.variables)
+    for (const GridArray* variable : kind.variables)
       array.windows->parts.push_back({numbers[variable], kind.windows.parts[0].begin});
     all.push_back(std::move(array));
   }
@@ -260,17 +257,28 @@ Result<WindowAxis> parse_window_axis(std::string_view text) {
   return WindowAxis{numbers[0], numbers[1], numbers.size() == 3 ? numbers[2] : numbers[1]};
 }
 
-Result<ShardScan> scan_windows(const Path& path, const std::string& stem, const WindowOptions& options) {
+namespace {
+
+// Those that are asked for; without any those that the file has.
+Result<std::unique_ptr<Grid>> open_grid(const Path& path, const WindowOptions& options) {
   const std::string name = path.filename().string();
+  if (is_hdf5(name) || is_zarr(name)) return Grid::open(path);
+  if (!is_npy(name))
+    return invalid("{}: windows are over arrays of HDF5, Zarr and .npy (--window)", printable(path.string()));
+  std::vector<std::string> names = options.variables;
+  if (!names.empty()) names.insert(names.end(), options.targets.begin(), options.targets.end());
+  return open_npy_grid(path, names);
+}
+
+}  // namespace
+
+Result<ShardScan> scan_windows(const Path& path, const std::string& stem, const WindowOptions& options) {
   const std::string subject = printable(path.string());
-  if (!is_hdf5(name) && !is_zarr(name))
-    return invalid("{}: windows are over arrays of HDF5 and Zarr (--window)", subject);
-  const auto format = is_hdf5(name) ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr;
-  OK_OR_RETURN(arrays, RowArrays::open(path, format));
-  if (arrays.arrays().empty()) return invalid("{}: has no array with rows of numbers", subject);
-  Scan scan(arrays, options, subject);
+  OK_OR_RETURN(grid, open_grid(path, options));
+  if (grid->arrays().empty()) return invalid("{}: has no array with rows of numbers", subject);
+  Scan scan(*grid, options, subject);
   RETURN_IF_ERROR(scan.choose());
-  OK_OR_RETURN(parts, arrays.parts());
+  OK_OR_RETURN(parts, grid->parts());
   OK_OR_RETURN(shard, formats::ShardFile::open(path, parts));
   OK_OR_RETURN(size, shard.size());
   return scan.samples(stem, size, std::move(parts));

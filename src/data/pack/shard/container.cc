@@ -189,6 +189,8 @@ std::string_view to_text(ContainerKind kind) {
       return "hdf5";
     case ContainerKind::mds:
       return "mds";
+    case ContainerKind::npy:
+      return "npy";
     case ContainerKind::zarr:
     case ContainerKind::zarr_2:
       break;
@@ -206,7 +208,7 @@ std::unique_ptr<Container> Container::make(ContainerKind kind, const formats::Pa
   if (kind == ContainerKind::tar) return std::make_unique<TarContainer>(sink);
   if (kind == ContainerKind::tfrecord) return std::make_unique<RecordContainer>(sink);
   if (kind == ContainerKind::parquet) return std::make_unique<ParquetContainer>(columns, sink);
-  CHECK(kind != ContainerKind::mds);
+  CHECK(kind != ContainerKind::mds && kind != ContainerKind::npy);
   using formats::ArrayFormat;
   const ArrayFormat format = kind == ContainerKind::hdf5   ? ArrayFormat::hdf5
                              : kind == ContainerKind::zarr ? ArrayFormat::zarr

@@ -24,10 +24,11 @@ enum class ContainerKind {
   hdf5,      ///< arrays: h5py, MATLAB and others read it; about 40 bytes for each sample
   zarr,      ///< the same arrays, in a zip archive; version 3 where it is written
   mds,       ///< MosaicML's: read where they lie, not written
+  npy,       ///< NumPy's files, of which windows are samples: the same
   zarr_2,    ///< Zarr of version 2, where it is written
 };
 
-/// "tar", "tfrecord", "parquet", "hdf5", "mds", and "zarr" of both versions.
+/// "tar", "tfrecord", "parquet", "hdf5", "mds", "npy", and "zarr" of both versions.
 std::string_view to_text(ContainerKind kind);
 /// What shards' names end in: "zarr.zip" for zarr, else the kind.
 std::string_view shard_ending(ContainerKind kind);
