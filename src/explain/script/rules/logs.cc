@@ -68,9 +68,46 @@ std::string folder_of_log(const Script& script, const std::string& pattern) {
   return folder;
 }
 
+// The folder of a log that an option for sbatch names; "" for another word.
+std::string folder_in_option(std::string_view word) {
+  for (std::string_view name : {"--output=", "--error=", "-o", "-e"}) {
+    if (word.starts_with(name)) return slurm::folder_of_pattern(word.substr(name.size()));
+  }
+  return "";
+}
+
+// snakemake --cluster "sbatch --output=logs/%j.out": the jobs that it starts end at once.
+void find_log_of_inner(const Script& script, Report& report) {
+  if (makes_folders(report)) return;
+  for (const Call& call : script.calls) {
+    for (std::size_t i = 0; i < call.words.size(); ++i) {
+      if (!call.words[i].starts_with("sbatch ") || call.program == "echo" || call.program == "printf")
+        continue;
+      // A word may go on behind quotes in quotes: "sbatch -J "{rule}" -o logs/{rule}.out".
+      for (std::size_t k = i; k < call.words.size(); ++k) {
+        for (const std::string_view word : split(call.words[k], ' ')) {
+          const std::string folder = folder_in_option(word);
+          if (folder.empty() || !Path(folder).is_relative() ||
+              folder.find_first_of("<>$~{}[]") != std::string::npos ||
+              folder_exists(report.place().directory / folder) || script.mentions("mkdir"))
+            continue;
+          report
+              .add(call.typed[k]->span,
+                   report.say(
+                       "log folder {} does not exist: before Slurm 23.02 each of these jobs ends at once",
+                       printable(folder)))
+              .fix = format("mkdir -p {}", shell_quote(folder));
+          return;
+        }
+      }
+    }
+  }
+}
+
 void find_log_folder(const Script& script, Report& report) {
   if (makes_folders(report)) return;
   find_folder_of_each_job(script, report);
+  find_log_of_inner(script, report);
   std::set<std::string> told;
   for (const Directive& directive : script.request.directives) {
     if (!is_log(directive) || script.request.find(directive.option.name) != &directive) continue;

@@ -8,6 +8,7 @@
 #include "explain/bash/parser.h"
 #include "explain/script/rule.h"
 #include "explain/script/rules/blanks.h"
+#include "explain/script/rules/commands/left_open.h"
 #include "explain/script/rules/marks.h"
 
 namespace stoker::explain {
@@ -161,6 +162,11 @@ bool is_code(std::string_view text) {
 
 std::optional<std::string> blank_in_sentence(std::string_view text) {
   if (auto found = no_root(text)) return found;
+  // "[training-dir]/{000..159}.tar"
+  const std::size_t bracket = text.starts_with('[') ? text.find("]/") : std::string_view::npos;
+  if (bracket != std::string_view::npos) {
+    if (auto found = blank_part(text.substr(0, bracket + 1))) return found;
+  }
   return is_code(text) ? std::nullopt : blank_phrase(text);
 }
 
@@ -360,6 +366,7 @@ void find_placeholder(const Script& script, Report& report) {
   find_in_directives(script, report);
   find_dots(script, report);
   find_in_commands(script, report);
+  find_left_open(script, report);
 }
 
 constexpr Rule kPlaceholderRules[] = {

@@ -48,6 +48,39 @@ TEST(Programs, what_is_called_so_that_it_does_nothing_is_told) {
               ElementsAre("3:job"));
 }
 
+TEST(Programs, a_folder_is_no_program) {
+  EXPECT_THAT(found("folder-as-program", kHead + "/scratch/me/\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("folder-as-program", kHead + "srun ./bin/ a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("folder-as-program", kHead + "cd /scratch/me/\nls /a/\n/scratch/me/run\n"), IsEmpty());
+}
+
+TEST(Words, a_blank_before_a_default_is_told_where_quotes_keep_it) {
+  EXPECT_THAT(found("blank-in-default", kHead + "M=${1:- a.pt}\n./run --model \"d/$M\"\n"),
+              ElementsAre("3:job"));
+  EXPECT_THAT(found("blank-in-default", kHead + "M=${1:- a.pt}\n./run $M\n"), IsEmpty());
+  EXPECT_THAT(found("blank-in-default", kHead + "M=${1:- -v --all}\n./run \"$M\"\n"), IsEmpty());
+  EXPECT_THAT(found("blank-in-default", kHead + "M=${1:-a.pt}\n./run \"$M\"\n"), IsEmpty());
+}
+
+TEST(LeftOpen, a_name_without_a_value_is_told_where_a_file_begins_with_it) {
+  EXPECT_THAT(found("placeholder", kHead + "JOB=\n./run -f $JOB.input\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "EXTRA=\n./run $EXTRA a.input\n"), IsEmpty());
+  EXPECT_THAT(found("placeholder", kHead + "JOB=\nread JOB < name\n./run $JOB.input\n"), IsEmpty());
+  EXPECT_THAT(found("placeholder", kHead + "JOB=\nJOB=a\n./run $JOB.input\n"), IsEmpty());
+}
+
+TEST(LeftOpen, a_value_that_is_a_comment_is_told) {
+  EXPECT_THAT(found("placeholder", kHead + "./run --out #path to results\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "./run --verbose # says more\n"), IsEmpty());
+  EXPECT_THAT(found("placeholder", kHead + "./run a #path to results\n"), IsEmpty());
+}
+
+TEST(LeftOpen, marks_behind_a_line_where_the_shell_stops_are_told) {
+  EXPECT_THAT(found("placeholder", kHead + "./a <ENV_NAME>\n./run <YOUR_CONFIG>.yaml\n# <OTHER_NAME>\n"),
+              ElementsAre("4:job"));
+  EXPECT_THAT(found("placeholder", kHead + "./run '[training-dir]/{000..159}.tar'\n"), ElementsAre("3:job"));
+}
+
 TEST(Programs, words_behind_module_are_those_of_module) {
   EXPECT_THAT(found("misspelt-command", kHead + "module cuda/12.1\n"), ElementsAre("3:job"));
   EXPECT_THAT(found("misspelt-command", kHead + "module load module load cuda\n"), ElementsAre("3:job"));

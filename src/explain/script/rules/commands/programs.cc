@@ -172,6 +172,19 @@ void find_lost_path(const Script& script, Report& report) {
   }
 }
 
+// "/scratch/me/": a path that ends so is a folder's.
+void find_folder_as_program(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const std::string_view typed = script.at(call.program_word->span);
+    if (call.context.is_remote || call.context.is_condition || !typed.ends_with('/') || typed.size() < 2)
+      continue;
+    report
+        .add(call.program_word->span,
+             report.say("{} is a folder, and the shell starts no program so", printable(typed)))
+        .fix = format("cd {}", typed);
+  }
+}
+
 constexpr Rule kProgramRules[] = {
     {"r-without-batch", Level::job, "R runs a file by Rscript, R -f or R CMD BATCH, not by its name alone",
      "#!/bin/bash\n#SBATCH -n 1\nR model.R\n", "#!/bin/bash\n#SBATCH -n 1\nRscript model.R\n",
@@ -196,6 +209,10 @@ constexpr Rule kProgramRules[] = {
      "#!/bin/bash\n#SBATCH -n 1\nexport PATH=/opt/tool/bin\nsrun ./run\n",
      "#!/bin/bash\n#SBATCH -n 1\nexport PATH=/opt/tool/bin:$PATH\nsrun ./run\n",
      "bash: \"command not found\"", find_lost_path},
+    {"folder-as-program", Level::job,
+     "a folder is no program, and where its program's name is missing nothing starts",
+     "#!/bin/bash\n#SBATCH -n 1\n/data/me/bin/\n", "#!/bin/bash\n#SBATCH -n 1\n/data/me/bin/run\n",
+     "bash: \"Is a directory\"", find_folder_as_program},
 };
 
 }  // namespace

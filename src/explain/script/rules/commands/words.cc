@@ -2,6 +2,7 @@
 // in a path, lists of other languages, assignments of another shell.
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "base/text.h"
 #include "explain/bash/parser.h"
@@ -220,6 +221,41 @@ void find_other_shell(const Script& script, Report& report) {
   }
 }
 
+// Of "$NAME" and "a/$NAME" in quotes, which keep a blank before a value.
+std::set<std::string_view> read_in_quotes(const Script& script) {
+  std::set<std::string_view> names;
+  for (const Call& call : script.calls) {
+    if (only_speaks(call)) continue;
+    for_variables(call, [&](const bash::Piece& piece) {
+      if (piece.is_quoted) names.insert(piece.text);
+    });
+  }
+  return names;
+}
+
+// "MODEL=${1:- a.pt}": the blank is a part of the value.
+void find_blank_in_default(const Script& script, Report& report) {
+  const std::set<std::string_view> quoted = read_in_quotes(script);
+  for (const Setting& setting : script.settings) {
+    const std::vector<bash::Piece>& pieces = setting.assignment->value.pieces;
+    if (setting.assignment->is_array || pieces.size() != 1 || pieces[0].kind != bash::PieceKind::variable)
+      continue;
+    const std::string_view operation = pieces[0].operation;
+    const std::size_t sign = operation.find_first_not_of(':');
+    const bool is_default = sign < 2 && (operation[sign] == '-' || operation[sign] == '=');
+    if (!is_default) continue;
+    const std::string_view value = operation.substr(sign + 1);
+    const bool is_one_word =
+        value.size() > 1 && value[0] == ' ' && value.find_first_of(" \"'$`", 1) == std::string_view::npos;
+    if (!is_one_word || !quoted.contains(setting.name)) continue;
+    const std::size_t blank = script.text.find(operation, pieces[0].span.begin) + sign + 1;
+    report.replace({blank, blank + 1},
+                   report.say("the blank behind {} becomes the first letter of ${}",
+                              operation.substr(0, sign + 1), setting.name),
+                   "");
+  }
+}
+
 constexpr Rule kWordRules[] = {
     {"assigned-command", Level::job, "without $( ) a variable holds a command's name, not what it says",
      "#!/bin/bash\n#SBATCH -n 1\nhere=pwd\n./run $here/a.yaml\n",
@@ -237,6 +273,10 @@ constexpr Rule kWordRules[] = {
      "#!/bin/bash\n#SBATCH -n 1\nset DATA=/data/set\n./run $DATA\n",
      "#!/bin/bash\n#SBATCH -n 1\nexport DATA=/data/set\n./run $DATA\n", "shellcheck SC2121",
      find_other_shell},
+    {"blank-in-default", Level::job, "in ${NAME:- value} the blank is a part of the value",
+     "#!/bin/bash\n#SBATCH -n 1\nMODEL=${1:- a.pt}\n./run \"$MODEL\"\n",
+     "#!/bin/bash\n#SBATCH -n 1\nMODEL=${1:-a.pt}\n./run \"$MODEL\"\n", "students' scripts",
+     find_blank_in_default},
 };
 
 }  // namespace
