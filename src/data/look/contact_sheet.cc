@@ -7,6 +7,7 @@
 
 #include "base/encode.h"
 #include "data/look/sheet/array_picture.h"
+#include "data/look/sheet/text_excerpt.h"
 #include "data/look/thumbnail.h"
 #include "data/order/mix.h"
 #include "format/shard_source.h"
@@ -17,8 +18,23 @@ namespace {
 
 constexpr std::uint32_t kSide = 144;
 constexpr std::uint64_t kImageLimit = 1u << 30;
-constexpr std::uint64_t kArrayLimit = 256u << 20;
-constexpr std::size_t kMostArrays = 12;  // of a sample
+constexpr std::uint64_t kPartLimit = 256u << 20;
+constexpr std::size_t kMostParts = 12;  // of a sample
+
+// What a kind of file is shown as, beside images.
+enum class Shown { nothing, array, text };
+
+Shown shown_as(const formats::ComponentInfo& component) {
+  const std::string& name = component.name;
+  if (name == "npy" || name.ends_with(".npy")) return Shown::array;
+  return !component.is_image && is_text_component(name) ? Shown::text : Shown::nothing;
+}
+
+// One array or text of a sample.
+struct Part {
+  formats::Locator file;
+  Shown shown = Shown::nothing;
+};
 
 // One sample that may be shown.
 struct Candidate {
@@ -55,11 +71,15 @@ class Sheet {
     for (const formats::SplitInfo& split : manifest.splits) {
       if (!options_.split.empty() && split.name != options_.split) continue;
       OK_OR_RETURN(source, formats::LocalShardSource::open(dataset_, split.name));
+      std::vector<Shown> kinds;
+      for (const formats::ComponentInfo& each : source->samples().components())
+        kinds.push_back(shown_as(each));
+      kinds_.push_back(std::move(kinds));
       sources_.push_back(std::move(source));
     }
     choose();
     if (chosen_.empty())
-      return invalid("{}: has neither images nor arrays to show", printable(dataset_.string()));
+      return invalid("{}: has neither images nor arrays nor texts to show", printable(dataset_.string()));
     ContactSheet sheet;
     const std::string name = escaped(dataset_.filename().empty() ? dataset_.parent_path().filename().string()
                                                                  : dataset_.filename().string());
@@ -67,7 +87,7 @@ class Sheet {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
         "<meta name=\"viewport\" content=\"width=device-width\"><title>{}</title><style>{}</style>"
         "</head><body>\n<h1>{}</h1>\n<p>{} of {} samples, version {}, seed {}</p>\n",
-        name, std::string(kStyle) + std::string(kArrayStyle), name, total_, grouped(manifest.samples()),
+        name, format("{}{}{}", kStyle, kArrayStyle, kTextStyle), name, total_, grouped(manifest.samples()),
         manifest.short_version(), options_.seed);
     for (const auto& [label, candidates] : chosen_) {
       if (candidates.empty()) continue;
@@ -86,7 +106,7 @@ class Sheet {
     for (std::size_t s = 0; s < sources_.size(); ++s) {
       const formats::SampleTable& samples = sources_[s]->samples();
       for (std::uint64_t i = 0; i < samples.size(); ++i) {
-        if (!samples.image(i) && arrays_of(samples, i).empty()) continue;
+        if (!samples.image(i) && parts_of(s, i).empty()) continue;
         by_label[samples.label(i).value_or(-1)].push_back({hash_of(options_.seed, s, i), s, i});
       }
     }
@@ -114,15 +134,16 @@ class Sheet {
     return i < manifest.schema.classes.size() ? manifest.schema.classes[i] : format("label {}", label);
   }
 
-  // Where a sample's .npy files lie.
-  static std::vector<formats::Locator> arrays_of(const formats::SampleTable& samples, std::uint64_t sample) {
-    std::vector<formats::Locator> arrays;
+  // Where a sample's arrays and texts lie.
+  std::vector<Part> parts_of(std::size_t source, std::uint64_t sample) const {
+    const formats::SampleTable& samples = sources_[source]->samples();
+    std::vector<Part> parts;
     for (std::uint32_t i = 0; i < samples.component_count(sample); ++i) {
       const formats::Locator file = samples.locate(sample, i);
-      const std::string& name = samples.components()[file.component].name;
-      if (name == "npy" || name.ends_with(".npy")) arrays.push_back(file);
+      const Shown shown = kinds_[source][file.component];
+      if (shown != Shown::nothing) parts.push_back({file, shown});
     }
-    return arrays;
+    return parts;
   }
 
   static Result<std::vector<std::byte>> load(const formats::ShardSource& source, std::uint64_t sample,
@@ -157,15 +178,26 @@ class Sheet {
   }
 
   // As above.
-  static bool add_array(const formats::ShardSource& source, std::uint64_t sample,
-                        const formats::Locator& file, std::string& html) {
-    const std::string name = escaped(source.samples().components()[file.component].name);
-    const Result<std::vector<std::byte>> bytes = load(source, sample, file, kArrayLimit);
-    const Result<ArrayPicture> picture = bytes.ok() ? picture_of_array(*bytes) : bytes.status();
-    html += format("{}<p class=\"array\"><b>{}</b> {}</p>",
-                   picture.ok() ? picture->html : broken(picture.status()), name,
-                   picture.ok() ? escaped(picture->caption) : "");
-    return picture.ok();
+  static bool add_part(const formats::ShardSource& source, std::uint64_t sample, const Part& part,
+                       std::string& html) {
+    const std::string& name = source.samples().components()[part.file.component].name;
+    const Result<std::vector<std::byte>> bytes = load(source, sample, part.file, kPartLimit);
+    Status status = bytes.status();
+    std::string picture;
+    std::string caption;
+    if (status.ok() && part.shown == Shown::text) {
+      TextExcerpt excerpt = excerpt_of_text(name, *bytes);
+      picture = std::move(excerpt.html);
+      caption = std::move(excerpt.caption);
+    } else if (status.ok()) {
+      Result<ArrayPicture> drawn = picture_of_array(*bytes);
+      status = drawn.status();
+      if (status.ok()) picture = std::move(drawn->html);
+      if (status.ok()) caption = std::move(drawn->caption);
+    }
+    html += format("{}<p class=\"array\"><b>{}</b> {}</p>", status.ok() ? picture : broken(status),
+                   escaped(name), escaped(caption));
+    return status.ok();
   }
 
   void add(const Candidate& candidate, ContactSheet& sheet) const {
@@ -175,19 +207,23 @@ class Sheet {
     std::string html;
     if (source.samples().image(candidate.sample))
       is_whole = add_image(source, candidate.sample, html, caption);
-    const std::vector<formats::Locator> arrays = arrays_of(source.samples(), candidate.sample);
-    for (std::size_t i = 0; i < std::min(arrays.size(), kMostArrays); ++i)
-      is_whole = add_array(source, candidate.sample, arrays[i], html) && is_whole;
-    if (arrays.size() > kMostArrays)
-      html += format("<p class=\"array\">and {} more arrays</p>", arrays.size() - kMostArrays);
+    const std::vector<Part> parts = parts_of(candidate.source, candidate.sample);
+    for (std::size_t i = 0; i < std::min(parts.size(), kMostParts); ++i)
+      is_whole = add_part(source, candidate.sample, parts[i], html) && is_whole;
+    if (parts.size() > kMostParts)
+      html += format("<p class=\"array\">and {} more</p>", parts.size() - kMostParts);
+    const bool has_text =
+        std::ranges::any_of(parts, [](const Part& part) { return part.shown == Shown::text; });
     ++sheet.samples;
     if (!is_whole) ++sheet.broken;
-    sheet.html += format("<figure>{}<figcaption>{}</figcaption></figure>\n", html, caption);
+    sheet.html += format("<figure{}>{}<figcaption>{}</figcaption></figure>\n",
+                         has_text ? " class=\"wide\"" : "", html, caption);
   }
 
   const Path& dataset_;
   const ContactSheetOptions& options_;
   std::vector<std::unique_ptr<formats::LocalShardSource>> sources_;
+  std::vector<std::vector<Shown>> kinds_;  // of each source's components
   std::map<std::int64_t, std::vector<Candidate>> chosen_;
   std::uint32_t total_ = 0;
 };

@@ -22,7 +22,8 @@ struct ContactSheet {
   std::uint32_t broken = 0;  ///< shown with what is wrong in place of a picture
 };
 
-/// Reads, checks and shows images and arrays of the samples. Invalid when the dataset has neither.
+/// Reads, checks and shows images, arrays and texts of the samples. Invalid when the dataset has none of
+/// them.
 Result<ContactSheet> contact_sheet(const Path& dataset, const ContactSheetOptions& options);
 
 }  // namespace stoker::data
