@@ -1,8 +1,5 @@
 #include "base/json/json.h"
 
-template class nlohmann::basic_json<>;
-template class nlohmann::basic_json<nlohmann::ordered_map>;
-
 namespace stoker {
 
 using nlohmann::json;

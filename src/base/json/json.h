@@ -8,9 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-extern template class nlohmann::basic_json<>;
-extern template class nlohmann::basic_json<nlohmann::ordered_map>;
-
 namespace stoker {
 
 /// The value that `text` holds, as nlohmann::json or nlohmann::ordered_json; for what is not JSON one that
