@@ -263,6 +263,28 @@ bool asks_for_own_folder(std::string_view text) {
          (has("$0") || has("${0}") || has("BASH_SOURCE"));
 }
 
+// Programs keep there what they can fetch again.
+bool is_cache(std::string_view name) {
+  return is_one_of(name, {"HF_HOME", "TORCH_HOME", "XDG_CACHE_HOME", "TMPDIR", "TRITON_CACHE_DIR"}) ||
+         name.ends_with("_CACHE") || name.ends_with("_CACHEDIR") || name.ends_with("_CACHE_DIR");
+}
+
+// $NAME stands in what caches are set to, and nowhere else.
+bool is_for_caches(const Script& script, std::string_view name) {
+  for (std::size_t at = script.text.find(name); at != std::string::npos;
+       at = script.text.find(name, at + 1)) {
+    const std::string_view before = std::string_view(script.text).substr(0, at);
+    if (!before.ends_with('$') && !before.ends_with("${")) continue;
+    const bool is_there =
+        std::any_of(script.settings.begin(), script.settings.end(), [&](const Setting& setting) {
+          const bash::Span span = setting.assignment->span;
+          return is_cache(setting.name) && span.begin <= at && at < span.end;
+        });
+    if (!is_there) return false;
+  }
+  return true;
+}
+
 // "cd $(dirname $0)": Slurm runs a copy of the script, and $0 is that one's place.
 void find_spool_folder(const Script& script, Report& report) {
   // Who knows of the copy looks elsewhere, too.
@@ -282,7 +304,7 @@ void find_spool_folder(const Script& script, Report& report) {
     // PYTHONPATH of the project's root is often there by the current folder, too.
     if (setting.context.is_condition || !setting.context.function.empty() ||
         !script.names.is_mentioned(setting.name) || setting.name == "PYTHONPATH" ||
-        !asks_for_own_folder(script.at(span)))
+        !asks_for_own_folder(script.at(span)) || is_for_caches(script, setting.name))
       continue;
     return tell(span);
   }

@@ -1,5 +1,6 @@
 // Rules over the values in #SBATCH lines: what sbatch cannot read, or reads as something else.
 #include <cctype>
+#include <set>
 
 #include "base/text.h"
 #include "explain/script/rule.h"
@@ -182,6 +183,7 @@ void find_bad_value(const Script& script, Report& report) {
 }
 
 void find_variable(const Script& script, Report& report) {
+  std::set<std::string> told;  // folders of logs, each told once
   for (const Directive& directive : script.request.directives) {
     const std::string& value = directive.option.value;
     const std::size_t dollar = value.find('$');
@@ -194,6 +196,9 @@ void find_variable(const Script& script, Report& report) {
     if (directive.option.name == "--export" || directive.option.name == "--wrap" ||
         (!has_variable && !has_tilde) || form_mark(value))
       continue;
+    const bool is_log = directive.option.name == "--output" || directive.option.name == "--error";
+    const std::size_t slash = value.rfind('/');
+    if (is_log && slash != std::string::npos && !told.insert(value.substr(0, slash)).second) continue;
     ScriptFinding& finding = report.add(
         directive.value,
         has_tilde

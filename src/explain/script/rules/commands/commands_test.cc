@@ -48,6 +48,23 @@ TEST(Programs, what_is_called_so_that_it_does_nothing_is_told) {
               ElementsAre("3:job"));
 }
 
+TEST(Variables, an_empty_one_is_told_where_a_test_of_it_ends_the_script) {
+  const std::string head = "#!/bin/bash\n#SBATCH --gres=gpu:2 --time=10\n";
+  const std::string run = "./run $SLURM_GPUS\n";
+  EXPECT_THAT(found("unset-variable", head + "if [ -z \"$SLURM_GPUS\" ] || ./b; then\n  exit 0\nfi\n" + run),
+              ElementsAre("3:job"));
+  EXPECT_THAT(found("unset-variable", head + "if [ -z \"$SLURM_GPUS\" ]; then\n  echo none\nfi\n" + run),
+              ElementsAre("6:job"));
+  EXPECT_THAT(found("unset-variable", head + "if [ -z \"$SLURM_GPUS\" ] && ./b; then\n  exit 0\nfi\n./run\n"),
+              IsEmpty());
+}
+
+TEST(Words, a_folder_of_logs_with_a_variable_is_told_once) {
+  EXPECT_THAT(
+      found("variable-in-directive", "#!/bin/bash\n#SBATCH -o $W/a.out\n#SBATCH -e $W/a.err\n./run\n"),
+      ElementsAre("2:job"));
+}
+
 TEST(Programs, a_folder_is_no_program) {
   EXPECT_THAT(found("folder-as-program", kHead + "/scratch/me/\n"), ElementsAre("3:job"));
   EXPECT_THAT(found("folder-as-program", kHead + "srun ./bin/ a\n"), ElementsAre("3:job"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "explain/bash/characters.h"
+#include "explain/bash/parser.h"
 
 namespace stoker::explain {
 namespace {
@@ -15,7 +16,36 @@ void visit_pieces(const std::vector<bash::Piece>& pieces,
   }
 }
 
+bool has_exit(const bash::List& list) {
+  return std::any_of(list.items.begin(), list.items.end(), [](const bash::Item& item) {
+    const bash::Command& command = item.pipeline.commands.front();
+    return item.pipeline.commands.size() == 1 && command.kind == bash::CommandKind::simple &&
+           !command.words.empty() && bash::literal(command.words[0]) == "exit";
+  });
+}
+
+// "[ -z "$NAME" ]", alone or with || behind it.
+void visit_empty(const bash::Item& item, const std::function<void(const bash::Piece& piece)>& visit) {
+  if (item.pipeline.is_negated || item.next == bash::Connector::and_) return;
+  const std::vector<bash::Word>& words = item.pipeline.commands.front().words;
+  if (words.size() < 3 || bash::literal(words[0]) != "[" || bash::literal(words[1]) != "-z") return;
+  visit_pieces(words[2].pieces, visit);
+}
+
 }  // namespace
+
+void for_ending_tests(const bash::List& list, const std::function<void(const bash::Piece& piece)>& visit) {
+  for (const bash::Item& item : list.items) {
+    for (const bash::Command& command : item.pipeline.commands) {
+      if (command.kind == bash::CommandKind::if_ && command.parts.size() > 1 && has_exit(command.parts[1])) {
+        const std::vector<bash::Item>& tests = command.parts[0].items;
+        if (tests.size() == 1 || tests.front().next == bash::Connector::or_)
+          visit_empty(tests.front(), visit);
+      }
+      for (const bash::List& part : command.parts) for_ending_tests(part, visit);
+    }
+  }
+}
 
 bool takes_settings(const Script& script) {
   return std::any_of(script.calls.begin(), script.calls.end(), [](const Call& call) {

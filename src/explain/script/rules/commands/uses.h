@@ -20,6 +20,9 @@ bool is_name(std::string_view text);
 /// and arithmetic included.
 void for_variables(const Call& call, const std::function<void(const bash::Piece& piece)>& visit);
 
+/// Calls back for $NAME of "if [ -z "$NAME" ]" with exit in its body: the script ends where it is empty.
+void for_ending_tests(const bash::List& list, const std::function<void(const bash::Piece& piece)>& visit);
+
 /// The whole text of a word, with what its variables hold where that is known.
 std::string resolved_text(const bash::Word& word, const Script& script);
 

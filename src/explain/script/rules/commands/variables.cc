@@ -71,6 +71,7 @@ void find_unset_variable(const Script& script, Report& report) {
                                     piece.text, variable->option))
         .fix = format("#SBATCH {}=…", variable->option);
   };
+  for_ending_tests(script.tree.list, look);
   for (const Setting& setting : script.settings) {
     const std::vector<bash::Piece>& pieces = setting.assignment->value.pieces;
     const bool is_it = pieces.size() == 1 && pieces[0].operation.empty() && !setting.is_of_command &&
