@@ -178,6 +178,20 @@ def test_two_floats_are_a_complex_number_only_by_their_names(tmp_path):
     same(read(tmp_path / "a.h5", "point/y"), array["y"])
 
 
+def test_members_may_have_any_name(tmp_path):
+    kind = h5py.h5t.create(h5py.h5t.COMPOUND, 16)
+    for i, name in enumerate([b"a/b", b"..", b"b c", b"\xff"]):
+        kind.insert(name, 4 * i, h5py.h5t.STD_I32BE)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = h5py.h5d.create(file.id, b"x", kind, h5py.h5s.create_simple((3,)))
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, numpy.arange(12, dtype=">i4"), kind)
+    listed = subprocess.run([BIN / "arrays", "hdf5-list", tmp_path / "a.h5"], capture_output=True, check=True).stdout
+    assert listed.decode().splitlines() == ["x", "x/..", "x/a/b", "x/b c"]
+    same(read(tmp_path / "a.h5", "x/.."), numpy.arange(1, 12, 4, dtype="i4"))
+    same(read(tmp_path / "a.h5", "x/a/b"), numpy.arange(0, 12, 4, dtype="i4"))
+    assert "('a/b', '..', 'b c', '\\xff')" in read(tmp_path / "a.h5", "x", code=1)
+
+
 @pytest.mark.parametrize("layout", ["contiguous", "gzip"])
 def test_damaged_files_are_errors_or_right(tmp_path, layout):
     """Names, places and sizes of members stand in the first bytes: each of these is flipped."""

@@ -1,8 +1,10 @@
 #include "format/hdf5/ask/datasets.h"
 
+#include <algorithm>
 #include <array>
 #include <tuple>
 
+#include "base/encode.h"
 #include "base/file.h"
 #include "base/json/json.h"
 #include "format/hdf5/ask/chunks.h"
@@ -116,8 +118,12 @@ class Asker {
     const Handle type(h5_.H5Dget_type(dataset), h5_.H5Tclose);
     const std::vector<std::string> members =
         type.is_open() ? member_paths(h5_, type.get()) : std::vector<std::string>();
-    if (members.empty()) names.push_back(name);
-    for (const std::string& member : members) names.push_back(name + "/" + member);
+    const auto has_name = [](const std::string& member) { return is_utf8(member); };
+    // The others could not be asked for: with the dataset's own name it is said that there is more in it.
+    if (members.empty() || !std::ranges::all_of(members, has_name)) names.push_back(name);
+    for (const std::string& member : members) {
+      if (has_name(member)) names.push_back(name + "/" + member);
+    }
   }
 
   // A dataset, or the one that the beginning of `name` names, and the member of its records that the rest is.
