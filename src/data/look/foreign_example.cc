@@ -58,7 +58,7 @@ Result<std::string> key_of(const formats::ExampleRecord& record, const formats::
   return std::string();
 }
 
-Result<std::string> extension_of(const formats::RecordFile& file, const formats::ReadAt& read) {
+Result<std::string> told_extension(const formats::RecordFile& file, const formats::ReadAt& read) {
   std::array<std::byte, kImageHead> head{};
   const auto bytes = std::span(head).first(std::min<std::uint64_t>(head.size(), file.bytes));
   RETURN_IF_ERROR(read(file.offset, bytes));
@@ -93,7 +93,7 @@ Result<ShardSample> sample_of_example(const formats::ExampleRecord& record, cons
   sample.bytes = record.bytes;
   std::vector<std::string> kinds;
   for (const formats::RecordFile& file : record.files) {
-    OK_OR_RETURN(kind, extension_of(file, read));
+    OK_OR_RETURN(kind, told_extension(file, read));
     kinds.push_back(std::move(kind));
   }
   const auto images = std::count_if(kinds.begin(), kinds.end(), [](auto& kind) { return !kind.empty(); });

@@ -15,7 +15,7 @@ namespace {
 using formats::ChunkedArray;
 using formats::Extents;
 
-constexpr std::string_view kEnding = ".npy";
+constexpr std::string_view kNpy = ".npy";
 constexpr std::uint64_t kChunkBytes = 1u << 20;
 constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 24;
 
@@ -108,7 +108,7 @@ class NpyGrid final : public Grid {
 std::vector<std::string> npy_grids(const std::vector<std::string>& files,
                                    const std::vector<std::string>& variables) {
   std::vector<std::string> grids;
-  const std::string first = variables.empty() ? "" : variables[0] + std::string(kEnding);
+  const std::string first = variables.empty() ? "" : variables[0] + std::string(kNpy);
   for (const std::string& file : files) {
     const bool is_first = first.empty() || file == first || file.ends_with("." + first);
     if (is_npy(file) && !file.starts_with('.') && is_first) grids.push_back(file);
@@ -118,14 +118,14 @@ std::vector<std::string> npy_grids(const std::vector<std::string>& files,
 }
 
 std::string_view before_variable(std::string_view file, const std::vector<std::string>& variables) {
-  return file.substr(0, file.size() - kEnding.size() - (variables.empty() ? 0 : variables[0].size()));
+  return file.substr(0, file.size() - kNpy.size() - (variables.empty() ? 0 : variables[0].size()));
 }
 
 Result<std::unique_ptr<Grid>> open_npy_grid(const Path& file, const std::vector<std::string>& names) {
   auto grid = std::make_unique<NpyGrid>();
   const std::string name = file.filename().string();
   if (names.empty()) {
-    RETURN_IF_ERROR(grid->add(file, name.substr(0, name.size() - kEnding.size())));
+    RETURN_IF_ERROR(grid->add(file, name.substr(0, name.size() - kNpy.size())));
     return std::unique_ptr<Grid>(std::move(grid));
   }
   if (npy_grids({name}, names).empty())
@@ -135,7 +135,7 @@ Result<std::unique_ptr<Grid>> open_npy_grid(const Path& file, const std::vector<
     const auto& known = grid->arrays();
     if (std::any_of(known.begin(), known.end(), [&](const GridArray& a) { return a.name == variable; }))
       continue;
-    const std::string beside = before + variable + std::string(kEnding);
+    const std::string beside = before + variable + std::string(kNpy);
     if (!formats::unsafe_part(beside).empty() || beside.find('/') != std::string::npos)
       return invalid("--variable, --target: '{}' is no name of a file", printable(variable));
     RETURN_IF_ERROR(grid->add(file.parent_path() / beside, variable));

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostDatasets = 100'000;
-constexpr std::size_t kDeepest = 32;
+constexpr std::size_t kDeepestGroup = 32;
 constexpr std::uint64_t kMostInline = 1u << 20;
 constexpr std::size_t kLongestName = 4096;
 
@@ -50,7 +50,7 @@ class Asker {
   }
 
   Status walk(Id group, const std::string& path, std::size_t depth, Json& names) {
-    if (depth > kDeepest) return {};  // or a ring of groups
+    if (depth > kDeepestGroup) return {};  // or a ring of groups
     GroupInfo info{};
     if (h5_.H5Gget_info(group, &info) < 0) return damaged(path);
     for (Size i = 0; i < info.links; ++i) {

@@ -12,7 +12,7 @@ namespace stoker::formats::hdf5 {
 namespace {
 
 constexpr std::size_t kMostMembers = 4096;
-constexpr std::size_t kDeepest = 16;
+constexpr std::size_t kDeepestRecord = 16;
 constexpr std::size_t kMostTold = 8;
 
 Class class_of(const Api& h5, Id type) { return static_cast<Class>(h5.H5Tget_class(type)); }
@@ -56,7 +56,7 @@ class Members {
  private:
   std::string_view take(Id record, const std::string& before, std::uint64_t offset, std::size_t depth) {
     const int count = h5_.H5Tget_nmembers(record);
-    if (count < 0 || depth > kDeepest) return "has records in records in records that are not read";
+    if (count < 0 || depth > kDeepestRecord) return "has records in records in records that are not read";
     for (unsigned i = 0; i < static_cast<unsigned>(count); ++i) {
       if (found_.size() == kMostMembers) return "has records of more than 4 096 members, which is not read";
       Handle type(h5_.H5Tget_member_type(record, i), h5_.H5Tclose);
@@ -78,7 +78,7 @@ class Members {
   // What libhdf5 says of a record's size and places holds in memory: with such a member others in the file.
   bool lies_elsewhere(Id type, std::size_t depth) const {
     const Class kind = class_of(h5_, type);
-    if (kind == Class::reference || is_varying(h5_, type) || depth > kDeepest) return true;
+    if (kind == Class::reference || is_varying(h5_, type) || depth > kDeepestRecord) return true;
     if (kind == Class::array) {
       const Handle of(h5_.H5Tget_super(type), h5_.H5Tclose);
       return !of.is_open() || lies_elsewhere(of.get(), depth + 1);
