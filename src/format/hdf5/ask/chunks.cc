@@ -1,9 +1,8 @@
-#include "format/hdf5/ask/chunks.h"
-
 #include <array>
 
 #include "base/file.h"
 #include "base/json/json.h"
+#include "format/hdf5/ask/chunks_internal.h"
 
 namespace stoker::formats::hdf5 {
 

@@ -7,9 +7,9 @@
 #include "base/encode.h"
 #include "base/file.h"
 #include "base/json/json.h"
-#include "format/hdf5/ask/chunks.h"
-#include "format/hdf5/ask/element_type.h"
-#include "format/hdf5/ask/members.h"
+#include "format/hdf5/ask/chunks_internal.h"
+#include "format/hdf5/ask/element_type_internal.h"
+#include "format/hdf5/ask/members_internal.h"
 #include "format/hdf5/member.h"
 
 namespace stoker::formats::hdf5 {

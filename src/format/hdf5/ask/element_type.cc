@@ -2,7 +2,7 @@
 #include "format/chunks/element_type.h"
 
 #include "base/json/json.h"
-#include "format/hdf5/ask/element_type.h"
+#include "format/hdf5/ask/element_type_internal.h"
 
 namespace stoker::formats::hdf5 {
 

@@ -1,10 +1,9 @@
-#include "format/hdf5/ask/members.h"
-
 #include <algorithm>
 #include <array>
 
 #include "base/text.h"
-#include "format/hdf5/ask/element_type.h"
+#include "format/hdf5/ask/element_type_internal.h"
+#include "format/hdf5/ask/members_internal.h"
 #include "format/hdf5/member.h"
 
 namespace stoker::formats::hdf5 {
