@@ -73,13 +73,13 @@ def index(stoker, *options: str):
     return done
 
 
-@pytest.mark.parametrize("how", STORES)
-def test_windows_over_time_and_place_are_numpys_slices(stoker, python, tmp_path, how):
-    STORES[how](tmp_path / "grid")
-    index(stoker, "--window", "0:10:3", "--window", "1:5:4", "--window", "2:8", "--lead", "2", "--lead-size", "3",
-          "--variable", "t2m", "--variable", "u10", "--variable", "mask", "--target", "u10")  # fmt: skip
+WINDOWS = ["--window", "0:10:3", "--window", "1:5:4", "--window", "2:8", "--lead", "2", "--lead-size", "3"]
+
+
+def expect_numpys_slices(python, variables: dict) -> None:
+    """By WINDOWS, with u10 as the target."""
     places = list(itertools.product(range(0, 50 - 10 - 4 + 1, 3), range(0, 12 - 5 + 1, 4), range(0, 20 - 8 + 1, 8)))
-    for name, values in (("t2m", T2M), ("u10", U10), ("mask", MASK)):
+    for name, values in variables.items():
         for shuffle in ("True", "'by_chunk'"):
             found = loaded(python, f"{name}.npy", shuffle)
             assert sorted(found) == places
@@ -90,6 +90,13 @@ def test_windows_over_time_and_place_are_numpys_slices(stoker, python, tmp_path,
     for t, y, x in places:
         # Two behind the window's last one, which is t + 9.
         assert numpy.array_equal(target[t, y, x], U10[t + 11 : t + 14, y : y + 5, x : x + 8])
+
+
+@pytest.mark.parametrize("how", STORES)
+def test_windows_over_time_and_place_are_numpys_slices(stoker, python, tmp_path, how):
+    STORES[how](tmp_path / "grid")
+    index(stoker, *WINDOWS, *["--variable", "t2m", "--variable", "u10", "--variable", "mask", "--target", "u10"])
+    expect_numpys_slices(python, {"t2m": T2M, "u10": U10, "mask": MASK})
 
 
 def test_windows_along_another_axis_take_the_others_whole(stoker, python, tmp_path):
@@ -206,20 +213,9 @@ def write_npy(folder: Path, before: str = "", version: tuple[int, int] | None = 
 def test_files_of_numpy_are_variables_of_one_grid(stoker, python, tmp_path, version):
     write_npy(tmp_path / "grid", version=version)
     before = {file.name: file.read_bytes() for file in (tmp_path / "grid").iterdir()}
-    index(stoker, "--window", "0:10:3", "--window", "1:5:4", "--window", "2:8", "--lead", "2", "--lead-size", "3",
-          "--variable", "t2m", "--variable", "mask", "--target", "u10")  # fmt: skip
+    index(stoker, *WINDOWS, *["--variable", "t2m", "--variable", "mask", "--target", "u10"])
     assert all((tmp_path / "grid" / name).read_bytes() == content for name, content in before.items())
-    places = list(itertools.product(range(0, 50 - 10 - 4 + 1, 3), range(0, 12 - 5 + 1, 4), range(0, 20 - 8 + 1, 8)))
-    for name, values in (("t2m", T2M), ("mask", MASK)):
-        for shuffle in ("True", "'by_chunk'"):
-            found = loaded(python, f"{name}.npy", shuffle)
-            assert sorted(found) == places
-            for t, y, x in places:
-                assert numpy.array_equal(found[t, y, x], values[t : t + 10, y : y + 5, x : x + 8])
-                assert found[t, y, x].dtype == values.dtype
-    target = loaded(python, "target.npy")
-    for t, y, x in places:
-        assert numpy.array_equal(target[t, y, x], U10[t + 11 : t + 14, y : y + 5, x : x + 8])
+    expect_numpys_slices(python, {"t2m": T2M, "mask": MASK})
 
 
 def test_windows_of_numpys_files_are_those_of_zarr(stoker, python, tmp_path):
