@@ -90,6 +90,18 @@ def test_each_member_is_an_array(tmp_path, layout, dtype, libver):
         same(read(path, f"t/all/{one}", 44, 0, 7, 7, 6), member(array, one)[[44, 0, 7, 7, 6]])
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_elements_that_are_arrays_are_dimensions(tmp_path, layout):
+    path = tmp_path / "a.h5"
+    values = numpy.arange(45 * 2 * 3, dtype=">f4").reshape(45, 2, 3)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("boxes", (45,), numpy.dtype((">f4", (2, 3))), **LAYOUTS[layout])[...] = values
+        assert file["boxes"].shape == (45,), "of h5py's arrays, not of more dimensions"
+    assert names(path) == ["boxes"]
+    same(read(path, "boxes"), values)
+    same(read(path, "boxes", 44, 0, 7, 6), values[[44, 0, 7, 6]])
+
+
 def test_records_in_several_dimensions_in_the_header_and_alone_are_read(tmp_path):
     array = records(count=24)
     path = tmp_path / "a.h5"
