@@ -62,12 +62,14 @@ void find_late_directive(const Script& script, Report& report) {
   const Directive* told = nullptr;
   std::vector<Edit> edits;
   std::string moved;
+  bool is_names_only = true;
   for (const Directive& directive : script.request.late) {
     const Span line = script.line_of(directive.span.begin);
     const Directive* early = script.request.find(directive.option.name);
     const bool is_said = early != nullptr && early->option.value == directive.option.value;
     if (is_said || (!edits.empty() && edits.back().begin == line.begin)) continue;
     if (told == nullptr) told = &directive;
+    is_names_only &= is_one_of(directive.option.name, {"--job-name", "--comment"});
     moved += std::string(script.at(line)) + "\n";
     edits.push_back({line.begin, std::min(line.end + 1, script.text.size()), ""});
   }
@@ -80,7 +82,7 @@ void find_late_directive(const Script& script, Report& report) {
   // Behind all commands of a script that has a header they are notes.
   const bool is_note = !script.request.directives.empty() && !script.calls.empty() &&
                        script.calls.back().span.end < told->span.begin;
-  if (is_note) finding.level = Level::advice;
+  if (is_note || is_names_only) finding.level = Level::advice;
   edits.insert(edits.begin(), {header, header, moved});
   finding.edits = std::move(edits);
 }

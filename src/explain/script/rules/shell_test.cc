@@ -303,6 +303,9 @@ TEST(ScriptLines, what_stands_behind_the_first_command_is_told_once) {
   EXPECT_EQ(found("late-directive", "#!/bin/bash\n#SBATCH -t 2\n./a\n#SBATCH -t 9\n"), Found{"4:advice"});
   EXPECT_EQ(found("late-directive", "#!/bin/bash\nfor i in 1 2; do\n  #SBATCH -c 2\n  ./a $i\ndone\n"),
             Found{"3:job"});
+  const std::string named = "#!/bin/bash\nA=1\n#SBATCH -J training\n";
+  EXPECT_EQ(found("late-directive", named + "./a $A\n"), Found{"3:advice"}) << "nothing but a name is lost";
+  EXPECT_EQ(found("late-directive", named + "#SBATCH -n 1\n./a $A\n"), Found{"3:job"});
 }
 
 TEST(ScriptLines, what_others_wrote_on_purpose_is_left_alone) {
