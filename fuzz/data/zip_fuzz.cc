@@ -21,7 +21,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (member.stored_bytes > size) std::abort();
     if (!member.is_readable() || member.bytes > kMost) continue;
     std::vector<std::byte> out(member.bytes);
-    (void)zip->read(member, out);
+    const bool is_read = zip->read(member, out).ok();
+    std::vector<std::byte> pieces;
+    const bool is_unpacked = zip->unpack(member,
+                                         [&](std::span<const std::byte> piece) -> stoker::Status {
+                                           pieces.insert(pieces.end(), piece.begin(), piece.end());
+                                           return {};
+                                         })
+                                 .ok();
+    if (pieces.size() > member.bytes) std::abort();
+    if (is_read && is_unpacked && pieces != out) std::abort();
     const auto begin = zip->data_offset(member);
     if (begin.ok() && (*begin > size || member.stored_bytes > size - *begin)) std::abort();
   }

@@ -1,12 +1,14 @@
 #include "format/zip.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <optional>
 
 #include "base/hashes/crc32.h"
 #include "format/chunks/filters.h"
+#include "format/expand.h"
 #include "format/load.h"
 
 namespace stoker::formats {
@@ -57,6 +59,47 @@ bool apply_wide(std::span<const std::byte> extra, ZipMember& member) {
   }
   return true;
 }
+
+// A member's DEFLATE stream as if it were a file of gzip, whose header and end it gets.
+class AsGzip {
+ public:
+  AsGzip(ReadAt read, std::uint64_t begin, const ZipMember& member)
+      : read_(std::move(read)), begin_(begin), stored_(member.stored_bytes) {
+    const auto size = static_cast<std::uint32_t>(member.bytes);  // as gzip has it: modulo 2^32
+    std::memcpy(end_.data(), &member.crc32, sizeof member.crc32);
+    std::memcpy(end_.data() + sizeof member.crc32, &size, sizeof size);
+  }
+
+  Result<std::size_t> next(std::span<std::byte> out) {
+    std::size_t given = take(kHeader, 0, out);
+    const std::uint64_t first = kHeader.size();
+    if (given < out.size() && at_ < first + stored_) {
+      const auto part =
+          out.subspan(given).first(std::min<std::uint64_t>(out.size() - given, first + stored_ - at_));
+      RETURN_IF_ERROR(read_(begin_ + at_ - first, part));
+      at_ += part.size();
+      given += part.size();
+    }
+    return given + take(end_, first + stored_, out.subspan(given));
+  }
+
+ private:
+  std::size_t take(std::span<const std::byte> part, std::uint64_t begins, std::span<std::byte> out) {
+    if (at_ < begins || at_ - begins >= part.size()) return 0;
+    const auto left = part.subspan(at_ - begins);
+    const std::size_t count = std::min(left.size(), out.size());
+    std::copy_n(left.begin(), count, out.begin());
+    at_ += count;
+    return count;
+  }
+
+  static constexpr std::array<std::byte, 10> kHeader = {std::byte{0x1F}, std::byte{0x8B}, std::byte{8}};
+  const ReadAt read_;
+  const std::uint64_t begin_;
+  const std::uint64_t stored_;
+  std::array<std::byte, 8> end_{};
+  std::uint64_t at_ = 0;
+};
 
 }  // namespace
 
@@ -230,6 +273,41 @@ Status ZipReader::read(const ZipMember& member, std::span<std::byte> out) const 
   }
   if (crc32(out) != member.crc32) return damaged(format("member '{}': CRC-32 is wrong", name));
   return {};
+}
+
+Status ZipReader::unpack(const ZipMember& member, const Take& take) const {
+  CHECK(member.is_readable());
+  OK_OR_RETURN(begin, data_offset(member));
+  const std::string name = printable(member.name.substr(0, 80));
+  constexpr std::uint64_t kPiece = 1u << 20;
+  std::uint32_t crc = 0;
+  std::uint64_t got = 0;
+  if (member.method == 0) {
+    std::vector<std::byte> piece(std::min(kPiece, member.bytes));
+    for (; got < member.bytes; got += piece.size()) {
+      piece.resize(std::min(kPiece, member.bytes - got));
+      RETURN_IF_ERROR(read_(begin + got, piece));
+      crc = crc32(piece, crc);
+      RETURN_IF_ERROR(take(piece));
+    }
+  } else if (member.bytes > 0) {
+    AsGzip packed(read_, begin, member);
+    OK_OR_RETURN(reader,
+                 ExpandingReader::open(
+                     name, [&packed](std::span<std::byte> out) { return packed.next(out); }, Packing::gzip));
+    for (;;) {
+      const auto piece = reader.next();
+      if (!piece.ok() && piece.status().code() != Code::corrupt) return piece.status();
+      if (!piece.ok() || piece->size() > member.bytes - got)
+        return damaged(format("member '{}': compressed data is damaged", name));
+      if (piece->empty()) break;
+      crc = crc32(*piece, crc);
+      got += piece->size();
+      RETURN_IF_ERROR(take(*piece));
+    }
+  }
+  if (got == member.bytes && crc == member.crc32) return {};
+  return damaged(format("member '{}': CRC-32 is wrong", name));
 }
 
 }  // namespace stoker::formats

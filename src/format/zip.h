@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,10 @@ class ZipReader {
   /// The whole member. Corrupt if its bytes are not those of its CRC-32. REQUIRES: is_readable(), and
   /// `out.size()` is its `bytes`.
   Status read(const ZipMember& member, std::span<std::byte> out) const;
+  /// The same piece by piece, of members of any size: `take` gets each, and never more than `bytes` of it.
+  /// The CRC-32 is compared at the end. REQUIRES: is_readable().
+  using Take = std::function<Status(std::span<const std::byte>)>;
+  Status unpack(const ZipMember& member, const Take& take) const;
   /// Where a stored member's bytes begin.
   Result<std::uint64_t> data_offset(const ZipMember& member) const;
 

@@ -34,6 +34,15 @@ Result<ZipReader> open(const std::string& text) {
       text.size(), "x.zip");
 }
 
+Result<std::string> unpacked(const ZipReader& zip, const ZipMember& member) {
+  std::string text;
+  RETURN_IF_ERROR(zip.unpack(member, [&text](std::span<const std::byte> piece) -> Status {
+    text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    return {};
+  }));
+  return text;
+}
+
 TEST(Zip, reads_a_stored_member) {
   const std::string text = small_zip();
   const auto zip = open(text);
@@ -44,6 +53,7 @@ TEST(Zip, reads_a_stored_member) {
   std::string out(member.bytes, '\0');
   ASSERT_TRUE(zip->read(member, std::as_writable_bytes(std::span(out))).ok());
   EXPECT_EQ(out, "hello");
+  EXPECT_EQ(unpacked(*zip, member).value(), "hello");
 }
 
 TEST(Zip, finds_its_directory_behind_a_comment) {
@@ -73,6 +83,7 @@ TEST(Zip, survives_every_flipped_byte_and_never_gives_wrong_content) {
         std::string out(member.bytes, '\0');
         const bool is_whole = zip->read(member, std::as_writable_bytes(std::span(out))).ok();
         EXPECT_TRUE(!is_whole || out == "hello") << i;
+        EXPECT_TRUE(!is_whole || unpacked(*zip, member).value() == out) << i;
       }
     }
   }

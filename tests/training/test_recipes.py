@@ -14,6 +14,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import trained
+import zarr
 from conftest import REPOSITORY
 from safetensors_files import tensors_of
 from torch_ranks import rows
@@ -218,6 +219,34 @@ def test_losses_are_the_same_from_a_table_where_it_lies_and_from_its_copy(stoker
         _, steps = train(stoker, write_job(stoker.folder, stoker.folder / dataset, train_by))
         told.append([(row["step"], row["loss"]) for row in steps])
     assert len(told[0]) == 30 and told[0] == told[1]
+
+
+def write_rows(folder: Path, kind: str, x: numpy.ndarray, y: numpy.ndarray) -> None:
+    folder.mkdir()
+    if kind == "npy":
+        numpy.save(folder / "X_train.npy", x)
+        numpy.save(folder / "y_train.npy", y)
+    elif kind == "npz":
+        numpy.savez(folder / "train.npz", X=x, y=y)
+    else:
+        store = zarr.storage.LocalStore(folder / "train.zarr")
+        group = zarr.create_group(store)
+        group.create_array("X", shape=x.shape, dtype=x.dtype, chunks=(64, 4))[:] = x
+        group.create_array("y", shape=y.shape, dtype=y.dtype, chunks=(64,))[:] = y
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "zarr"])
+def test_losses_are_the_same_from_arrays_where_they_lie_and_from_their_copy(stoker, kind):
+    x = numpy.random.default_rng(4).normal(size=(400, 4)).astype("f4")
+    write_rows(stoker.folder / "arrays", kind, x, (x[:, 0] > x[:, 1]).astype("i8"))
+    stoker("data", "convert", "arrays", "copy", "--format", "tar", code=0)
+    stoker("data", "index", "arrays", code=0)
+    train_by = "{model: mlp, epochs: 2, batch: 20, optimizer: {kind: adamw, lr: 0.02}, mlp: {hidden: [16]}}"
+    told = []
+    for dataset in ("copy", "arrays"):
+        _, steps = train(stoker, write_job(stoker.folder, stoker.folder / dataset, train_by))
+        told.append([(row["step"], row["loss"]) for row in steps])
+    assert len(told[0]) == 20 and told[0] == told[1]
 
 
 def test_which_array_of_a_table_a_perceptron_sees_has_to_be_said(stoker):

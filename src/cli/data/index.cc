@@ -101,7 +101,7 @@ int data_index(std::span<const std::string> words, Output& out) {
   Arguments arguments("data index",
                       "Makes a dataset of a folder of shards, or an index that other readers want.");
   arguments.positional("FOLDER", &folder,
-                       "with shards (tar, TFRecord, Parquet, HDF5, Zarr), by whatever tool");
+                       "with shards (tar, TFRecord, Parquet, HDF5, Zarr, NumPy), by whatever tool");
   arguments.option("--export", &others, "KIND,...",
                    "wids, dali, energon, hdf5: also the index files that these read");
   WindowWords window_words;

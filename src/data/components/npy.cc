@@ -162,7 +162,7 @@ Status no_element(std::string_view descr) {
 
 }  // namespace
 
-Result<NpyInfo> read_npy_header(std::span<const std::byte> file, std::uint64_t file_bytes) {
+Result<NpyLayout> read_npy_layout(std::span<const std::byte> file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(kMagic)) return corrupt("NPY: does not begin as one");
   if (file.size() < 12) return corrupt("NPY: ends within its header");
@@ -175,10 +175,17 @@ Result<NpyInfo> read_npy_header(std::span<const std::byte> file, std::uint64_t f
   if (length > file.size() - begin) return corrupt("NPY: ends within its header");
   const std::optional<Header> header = read_header(text.substr(begin, length));
   if (!header) return corrupt("NPY: its header is no description of an array");
-  const std::optional<DType> element = element_of(header->descr);
-  if (!element) return no_element(header->descr);
-  if (header->is_fortran && header->shape.size() > 1) return invalid("NPY: in Fortran order");
-  NpyInfo info{*element, header->shape, begin + length, header->descr[0] == '>' && size_of(*element) > 1};
+  return NpyLayout{std::string(header->descr), header->is_fortran && header->shape.size() > 1, header->shape,
+                   begin + length};
+}
+
+Result<NpyInfo> read_npy_header(std::span<const std::byte> file, std::uint64_t file_bytes) {
+  OK_OR_RETURN(layout, read_npy_layout(file));
+  const std::optional<DType> element = element_of(layout.type);
+  if (!element) return no_element(layout.type);
+  if (layout.is_fortran) return invalid("NPY: in Fortran order");
+  NpyInfo info{*element, std::move(layout.shape), layout.data_at,
+               layout.type[0] == '>' && size_of(*element) > 1};
   const auto bytes = static_cast<std::uint64_t>(element_count(info.shape)) * size_of(info.element);
   if (bytes > file_bytes - info.data_at) {
     return corrupt("NPY: {} bytes of elements, its header promises {}", file_bytes - info.data_at, bytes);

@@ -21,8 +21,18 @@ struct NpyInfo {
   bool is_big_endian = false;  ///< only of read_npy_header()
 };
 
+/// What the header says, of elements of any type.
+struct NpyLayout {
+  std::string type;  ///< as NumPy spells it: "<f4"; "[" of records
+  bool is_fortran = false;
+  Shape shape;
+  std::size_t data_at = 0;
+};
+
 /// At most so many bytes stand before the elements.
 inline constexpr std::size_t kLongestNpyHeader = (64u << 10) + 12;
+/// Corrupt for what is no .npy, Invalid for a version that is not known.
+Result<NpyLayout> read_npy_layout(std::span<const std::byte> beginning);
 /// Of a file of `file_bytes` that begins so: all of them, or kLongestNpyHeader. Fails as read_npy(), but
 /// takes big-endian numbers.
 Result<NpyInfo> read_npy_header(std::span<const std::byte> beginning, std::uint64_t file_bytes);

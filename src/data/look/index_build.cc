@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/json/json.h"
 #include "base/thread.h"
+#include "data/look/arrays/array_scan.h"
 #include "data/look/index_shards.h"
 #include "data/look/shard_scan.h"
 #include "data/look/tables/class_names.h"
@@ -55,9 +56,7 @@ class ShardReading {
 
   template <typename GoOn>
   Status run(const GoOn& go_on) {
-    Result<ShardScan> scan = how_.options.windows
-                                 ? scan_windows(path_, printable(work_.is.file), *how_.options.windows)
-                                 : scan_for_index(path_, {how_.options.table, work_.is.table});
+    Result<ShardScan> scan = this->scan();
     if (!scan.ok()) return scan.status();
     work_.scan = std::move(*scan);
     for (const ShardSample& sample : work_.scan.samples) {
@@ -87,6 +86,13 @@ class ShardReading {
   }
 
  private:
+  Result<ShardScan> scan() const {
+    if (how_.options.windows) return scan_windows(path_, printable(work_.is.file), *how_.options.windows);
+    if (!work_.is.rows) return scan_for_index(path_, {how_.options.table, work_.is.table});
+    if (how_.options.table.is_set()) return no_table(printable(path_.string()));
+    return scan_npy(path_.parent_path(), *work_.is.rows);
+  }
+
   // Members in an order in which each chunk is unpacked once.
   template <typename GoOn>
   Status read_chunks(const formats::ShardFile& file, const GoOn& go_on) {

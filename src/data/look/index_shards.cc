@@ -1,6 +1,7 @@
 #include "data/look/index_shards.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/text.h"
@@ -79,12 +80,21 @@ Result<ShardsToIndex> shards_of_npy(const std::vector<std::string>& names, const
                  printable(windows.variables[0]));
 }
 
+Result<std::vector<IndexedShard>> shards_of_rows(const Path& folder, const std::vector<std::string>& names) {
+  OK_OR_RETURN(sets, npy_shards(folder, names));
+  std::vector<IndexedShard> shards;
+  for (NpySet& set : sets)
+    shards.push_back({.file = set.file, .split = set.split, .table = {}, .rows = std::move(set)});
+  return shards;
+}
+
 }  // namespace
 
 Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where,
                                   const WindowOptions* windows) {
   const std::string name = printable(folder.string());
-  const bool is_called_shard = is_shard((folder / "").parent_path().filename().string());
+  const std::string last = (folder / "").parent_path().filename().string();
+  const bool is_called_shard = is_shard(last) || is_npy(last) || is_npz(last);
   if (!folder_exists(folder)) {
     if (!path_exists(folder)) return not_found("{}: no such folder", name);
     return is_called_shard ? name_the_folder(folder) : invalid("{}: is no folder", name);
@@ -98,11 +108,15 @@ Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where,
       found.shards.push_back(shard_called(file));
   }
   if (found.shards.empty() && windows != nullptr) return shards_of_npy(names, *windows, name);
+  if (found.shards.empty()) {
+    OK_OR_RETURN(rows, shards_of_rows(folder, names));
+    found.shards = std::move(rows);
+  }
   if (found.shards.empty() && is_called_shard) return name_the_folder(folder);
   if (found.shards.empty())
     return invalid(
         "{}: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip, "
-        "*.mds) in it",
+        "*.mds, *.npy, *.npz) in it",
         name);
   RETURN_IF_ERROR(check_kinds(found.shards, name));
   return found;
@@ -114,6 +128,12 @@ Result<std::vector<IndexedShard>> shards_of_manifest(const Path& folder, const f
     OK_OR_RETURN(tree, list_tables(folder, ""));
     tables = std::move(tree.tables);
   }
+  std::map<std::string, NpySet> rows;
+  if (manifest.schema.container == to_text(ContainerKind::npy)) {
+    OK_OR_RETURN(names, list_directory(folder));
+    Result<std::vector<NpySet>> sets = npy_shards(folder, names);  // of windows it may be anything
+    for (std::size_t i = 0; sets.ok() && i < sets->size(); ++i) rows[(*sets)[i].file] = (*sets)[i];
+  }
   std::vector<IndexedShard> shards;
   for (const formats::SplitInfo& split : manifest.splits) {
     for (const formats::ShardInfo& shard : split.shards) {
@@ -123,6 +143,7 @@ Result<std::vector<IndexedShard>> shards_of_manifest(const Path& folder, const f
       const auto table = std::ranges::lower_bound(tables, shard.file, {},
                                                   [](const TreeTable& one) { return one.path.name; });
       if (table != tables.end() && table->path.name == shard.file) added.table = table->path;
+      if (const auto row = rows.find(shard.file); row != rows.end()) added.rows = row->second;
     }
   }
   return shards;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "base/status.h"
+#include "data/look/arrays/numpy/npy_sets.h"
 #include "data/look/arrays/window_scan.h"
 #include "data/look/tables/paths/table_path.h"
 #include "format/manifest.h"
@@ -17,7 +19,8 @@ namespace stoker::data {
 struct IndexedShard {
   std::string file;  ///< its path below the folder
   std::string split;
-  TablePath table;  ///< of Parquet in folders
+  TablePath table;                  ///< of Parquet in folders
+  std::optional<NpySet> rows = {};  ///< of NumPy's files, unless windows are asked for
 };
 
 struct ShardsToIndex {
@@ -26,7 +29,7 @@ struct ShardsToIndex {
 };
 
 /// All of one kind, by name. Invalid where there is none, or several kinds.
-/// With `windows` and where there is no other shard, .npy files.
+/// Where there is no other shard, NumPy's files.
 Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where, const WindowOptions* windows);
 
 /// Those that the manifest names, in its order.

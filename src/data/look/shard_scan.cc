@@ -149,6 +149,8 @@ bool is_mds(std::string_view file) {
 
 bool is_npy(std::string_view file) { return file.ends_with(".npy"); }
 
+bool is_npz(std::string_view file) { return file.ends_with(".npz"); }
+
 bool is_shard(std::string_view file) {
   const std::string_view plain = without_packing(file);
   return plain.ends_with(".tar") || file.ends_with(".tgz") || is_tfrecord(file) || is_parquet(file) ||
@@ -160,7 +162,7 @@ ContainerKind kind_of_shard(std::string_view file) {
   if (is_hdf5(file)) return ContainerKind::hdf5;
   if (is_zarr(file)) return ContainerKind::zarr;
   if (is_mds(file)) return ContainerKind::mds;
-  if (is_npy(file)) return ContainerKind::npy;
+  if (is_npy(file) || is_npz(file)) return ContainerKind::npy;
   return is_tfrecord(file) ? ContainerKind::tfrecord : ContainerKind::tar;
 }
 
@@ -185,7 +187,7 @@ std::string_view without_count(std::string_view file) {
 std::string split_of_shard(std::string_view file) {
   if (is_mds(file)) return "all";  // theirs is the folder's name
   file = without_packing(file);
-  for (const std::string_view ending : {".parquet", ".h5", ".hdf5", ".zarr", ".zarr.zip"}) {
+  for (const std::string_view ending : {".parquet", ".h5", ".hdf5", ".zarr", ".zarr.zip", ".npz"}) {
     if (!file.ends_with(ending)) continue;
     file.remove_suffix(ending.size());
     break;
@@ -252,7 +254,7 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
         return converted_first(scan.status(), path);
       break;
     case ContainerKind::npy:
-      return invalid("{}: samples of .npy are windows (--window)", subject);
+      return invalid("{}: samples of NumPy's files are found by the folder they are in", subject);
     case ContainerKind::parquet:
       scan = scan_plain_parquet(read, size, {subject, stem}, {});
       break;

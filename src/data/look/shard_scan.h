@@ -1,7 +1,7 @@
 // The samples of a shard, whoever wrote it. In tar by WebDataset's rules: files side by side that share a
-// name up to its first dot. In TFRecord a sample is a record, in Parquet a row, in HDF5 and Zarr
-// a row of arrays, in MDS one of its samples. Used to index foreign shards and to write other readers'
-// indexes. Thread-safe: no state.
+// name up to its first dot. In TFRecord a sample is a record, in Parquet a row, in HDF5, Zarr and
+// NumPy's files a row of arrays, in MDS one of its samples. Used to index foreign shards and to write other
+// readers' indexes. Thread-safe: no state.
 #pragma once
 
 #include <cstdint>
@@ -66,9 +66,10 @@ bool is_zarr(std::string_view file);
 /// Whether it is called as MDS shards are: `.mds`, packed or not. LitData's chunks are told by their index
 /// only.
 bool is_mds(std::string_view file);
-/// Whether it is called as NumPy's files are: `.npy`. They are shards only where samples are windows over
-/// their arrays.
+/// Whether it is called as NumPy's files are: `.npy`, and archives of them: `.npz`. They are shards where a
+/// folder has none of another kind, several files a shard perhaps: NpySet.
 bool is_npy(std::string_view file);
+bool is_npz(std::string_view file);
 /// Whether it is called as a shard of any other kind: `.tar` or one of the above.
 bool is_shard(std::string_view file);
 /// What kind such a name is of.

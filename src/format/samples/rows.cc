@@ -84,8 +84,12 @@ Status RowArrays::take(const std::string& subject) {
 
 Result<RowArrays> RowArrays::open(const Path& file, ArrayFormat format) {
   OK_OR_RETURN(store, SampleArrays::Store::open(file, format));
+  return open(std::move(store), printable(file.string()));
+}
+
+Result<RowArrays> RowArrays::open(std::unique_ptr<SampleArrays::Store> store, const std::string& subject) {
   RowArrays arrays(std::move(store));
-  RETURN_IF_ERROR(arrays.take(printable(file.string())));
+  RETURN_IF_ERROR(arrays.take(subject));
   return arrays;
 }
 
@@ -117,7 +121,9 @@ Result<ValueArray> RowArrays::places(const Values& values) const {
 Result<std::string> RowArrays::text(const Values& values, std::uint64_t row) const {
   std::vector<std::byte> letters(values.type.bytes);
   RETURN_IF_ERROR(store_->read_rows(values.name, row, 1, letters));
-  return text_of_utf32(letters);
+  if (values.is_utf32()) return text_of_utf32(letters);
+  const std::string text(reinterpret_cast<const char*>(letters.data()), letters.size());
+  return text.substr(0, text.find_last_not_of('\0') + 1);
 }
 
 Result<std::vector<ShardPart>> RowArrays::parts() const { return store_->parts(); }

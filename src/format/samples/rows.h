@@ -1,5 +1,5 @@
-// The arrays of an HDF5 or Zarr file as samples: those with the same number of rows belong together, and a
-// row of each makes a sample. Used by convert. Thread-safe once opened.
+// The arrays of an HDF5 or Zarr file, or of another store, as samples: those with the same number of rows
+// belong together, and a row of each makes a sample. Used by convert. Thread-safe once opened.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,8 @@ class RowArrays {
   /// Those with as many rows as the one with most bytes has. Errors as SampleArrays::open(); Invalid where
   /// there is none that can be read, or more than 256 arrays.
   static Result<RowArrays> open(const Path& file, ArrayFormat format);
+  /// The same of any store. `subject` begins every error text.
+  static Result<RowArrays> open(std::unique_ptr<SampleArrays::Store> store, const std::string& subject);
   ~RowArrays();
   RowArrays(RowArrays&&) noexcept;
 
@@ -63,7 +65,7 @@ class RowArrays {
   /// Where each row's value lies, text of a fixed size without the zeros behind it. Invalid, saying why,
   /// where that is in no one file, Corrupt for what does not hold. REQUIRES: not UTF-32.
   Result<ValueArray> places(const Values& values) const;
-  /// Text of a row that is UTF-32 there. REQUIRES: row < rows().
+  /// Text of a row, of a fixed size there: UTF-32, or without the zeros behind it. REQUIRES: row < rows().
   Result<std::string> text(const Values& values, std::uint64_t row) const;
   /// Rows of `array`, C order, little-endian. REQUIRES: first + count <= rows(), and `out` has room for them.
   Status read(const Array& array, std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;

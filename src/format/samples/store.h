@@ -1,5 +1,5 @@
-// The arrays of a file by their names, whether it is HDF5 or Zarr. Used only inside this folder. Thread-safe
-// once opened.
+// The arrays of a file by their names, whether it is HDF5 or Zarr; those of NumPy's files are a store, too.
+// Used by readers of samples and rows. Thread-safe once opened.
 #pragma once
 
 #include <cstdint>

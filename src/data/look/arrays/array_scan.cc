@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/look/arrays/numpy/npy_store.h"
 #include "data/look/arrays/row_scan.h"
 #include "data/pack/source.h"
 #include "format/expanded_file.h"
@@ -73,6 +74,18 @@ Status not_by_itself(const Path& file, const Status& why) {
             to_text(kind_of_shard(file.filename().string())));
 }
 
+// The samples with what their places are in.
+Result<ShardScan> with_chunks(ShardScan scan, RowChunks chunks, const Path& path) {
+  OK_OR_RETURN(shard, formats::ShardFile::open(path, chunks.parts));
+  OK_OR_RETURN(size, shard.size());
+  OK_OR_RETURN(map, formats::ChunkMap::create(std::move(chunks.arrays), size, printable(path.string()),
+                                              std::move(chunks.parts)));
+  scan.chunks = std::make_shared<const formats::ChunkMap>(std::move(map));
+  scan.bytes = size;
+  scan.end = size;
+  return scan;
+}
+
 }  // namespace
 
 Result<ShardScan> scan_arrays(const Path& path, const std::string& stem) {
@@ -102,7 +115,8 @@ Result<ShardScan> scan_chunks(const Path& path, const std::string& stem) {
   Result<ShardScan> scan = ShardScan();
   RowChunks chunks;
   if (!opened.ok()) {
-    scan = scan_rows(path, stem, chunks);
+    OK_OR_RETURN(arrays, open_rows(path));
+    scan = scan_rows({arrays, path, stem}, chunks);
   } else {
     Result<formats::ChunkedArray> bytes = opened->chunked();
     if (!bytes.ok())
@@ -116,14 +130,7 @@ Result<ShardScan> scan_chunks(const Path& path, const std::string& stem) {
     scan = samples_of(*opened, 0, read, subject, stem);
   }
   if (!scan.ok()) return scan.status();
-  OK_OR_RETURN(shard, formats::ShardFile::open(path, chunks.parts));
-  OK_OR_RETURN(size, shard.size());
-  OK_OR_RETURN(map,
-               formats::ChunkMap::create(std::move(chunks.arrays), size, subject, std::move(chunks.parts)));
-  scan->chunks = std::make_shared<const formats::ChunkMap>(std::move(map));
-  scan->bytes = size;
-  scan->end = size;
-  return scan;
+  return with_chunks(std::move(*scan), std::move(chunks), path);
 }
 
 Result<UnpackedShard> unpack_arrays(const Path& path, const std::string& stem, const Path& scratch,
@@ -131,8 +138,10 @@ Result<UnpackedShard> unpack_arrays(const Path& path, const std::string& stem, c
   constexpr std::uint64_t kPiece = 8u << 20;
   const std::string subject = printable(path.string());
   Result<SampleArrays> opened = open_arrays(path);
-  if (!opened.ok() && opened.status().code() == Code::not_found)
-    return unpack_rows(path, stem, scratch, progress);
+  if (!opened.ok() && opened.status().code() == Code::not_found) {
+    OK_OR_RETURN(rows, open_rows(path));
+    return unpack_rows({rows, path, stem}, scratch, progress);
+  }
   if (!opened.ok()) return opened.status();
   const SampleArrays& arrays = *opened;
   OK_OR_RETURN(free, free_space(scratch));
@@ -155,6 +164,23 @@ Result<UnpackedShard> unpack_arrays(const Path& path, const std::string& stem, c
   scan.bytes = arrays.bytes();
   scan.end = arrays.bytes();
   return UnpackedShard{std::move(scan), std::move(out)};
+}
+
+Result<ShardScan> scan_npy(const Path& folder, const NpySet& set) {
+  const Path path = folder / set.file;
+  OK_OR_RETURN(store, open_npy_store(folder, set));
+  OK_OR_RETURN(arrays, formats::RowArrays::open(std::move(store), printable(path.string())));
+  RowChunks chunks;
+  OK_OR_RETURN(scan, scan_rows({arrays, path, set.stem}, chunks));
+  return with_chunks(std::move(scan), std::move(chunks), path);
+}
+
+Result<UnpackedShard> unpack_npy(const Path& folder, const NpySet& set, const Path& scratch,
+                                 Progress& progress) {
+  const Path path = folder / set.file;
+  OK_OR_RETURN(store, unpack_npy_store(folder, set, scratch, progress));
+  OK_OR_RETURN(arrays, formats::RowArrays::open(std::move(store), printable(path.string())));
+  return unpack_rows({arrays, path, set.stem}, scratch, progress);
 }
 
 }  // namespace stoker::data

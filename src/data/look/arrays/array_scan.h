@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "data/look/arrays/numpy/npy_sets.h"
 #include "data/look/shard_scan.h"
 
 namespace stoker::data {
@@ -23,5 +24,11 @@ Result<ShardScan> scan_chunks(const Path& file, const std::string& stem);
 /// Cancelled when `progress` says stop, NoSpace before the disk is full.
 Result<UnpackedShard> unpack_arrays(const Path& file, const std::string& stem, const Path& scratch,
                                     Progress& progress);
+
+/// Rows of arrays in NumPy's files, where they lie. Invalid, with a cure, for what cannot be read there.
+Result<ShardScan> scan_npy(const Path& folder, const NpySet& set);
+/// The same of all that can be read, as unpack_arrays() does it.
+Result<UnpackedShard> unpack_npy(const Path& folder, const NpySet& set, const Path& scratch,
+                                 Progress& progress);
 
 }  // namespace stoker::data

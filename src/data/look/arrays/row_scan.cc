@@ -257,12 +257,16 @@ Status add_values(const Path& path, const RowArrays& arrays, const Added& added,
 
 }  // namespace
 
-Result<ShardScan> scan_rows(const Path& path, const std::string& stem, RowChunks& chunks) {
+Result<RowArrays> open_rows(const Path& path) {
   const bool is_hdf5 = kind_of_shard(path.filename().string()) == ContainerKind::hdf5;
-  OK_OR_RETURN(arrays,
-               RowArrays::open(path, is_hdf5 ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr));
+  return RowArrays::open(path, is_hdf5 ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr);
+}
+
+Result<ShardScan> scan_rows(const RowSource& source, RowChunks& chunks) {
+  const RowArrays& arrays = source.arrays;
+  const Path& path = source.path;
   const Label label = label_of(arrays);
-  ShardScan scan = begin_scan(arrays, stem);
+  ShardScan scan = begin_scan(arrays, source.stem);
   std::uint64_t begin = 0;
   const std::vector<Kind> kinds = kinds_of(arrays, label);
   for (const Kind& kind : kinds) {
@@ -284,17 +288,15 @@ Result<ShardScan> scan_rows(const Path& path, const std::string& stem, RowChunks
   return scan;
 }
 
-Result<UnpackedShard> unpack_rows(const Path& path, const std::string& stem, const Path& scratch,
-                                  Progress& progress) {
+Result<UnpackedShard> unpack_rows(const RowSource& source, const Path& scratch, Progress& progress) {
+  const RowArrays& arrays = source.arrays;
+  const Path& path = source.path;
   const std::string subject = printable(path.string());
-  const bool is_hdf5 = kind_of_shard(path.filename().string()) == ContainerKind::hdf5;
-  OK_OR_RETURN(arrays,
-               RowArrays::open(path, is_hdf5 ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr));
   OK_OR_RETURN(out, formats::nameless_file(scratch));
   OK_OR_RETURN(free, free_space(scratch));
   const Label label = label_of(arrays);
   std::vector<Kind> kinds = kinds_of(arrays, label);
-  ShardScan scan = begin_scan(arrays, stem);
+  ShardScan scan = begin_scan(arrays, source.stem);
   OK_OR_RETURN(values,
                ValueRows::open(path, arrays, values_for_files(arrays, label), ValueRows::From::copy, scan));
   if (kinds.empty() && values.kinds().empty()) return invalid("{}: has labels and nothing else", subject);

@@ -63,6 +63,11 @@ Status ValueRows::add(const Values& values, From from, ShardScan& scan,
     return {};
   }
   Result<formats::ValueArray> found = arrays_->places(values);
+  const bool is_of_one_size = values.type.kind != ElementType::Kind::varying;
+  if (!found.ok() && found.status().code() == Code::invalid && is_of_one_size && from == From::copy) {
+    kinds_.push_back({.of = &values, .extension = {}, .places = {}});  // each is read as UTF-32 is
+    return {};
+  }
   if (!found.ok() && found.status().code() == Code::invalid) {
     scan.not_taken[format("array '{}'", values.name)] = arrays_->rows();
     return {};

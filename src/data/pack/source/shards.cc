@@ -6,6 +6,7 @@
 
 #include "base/encode.h"
 #include "base/thread.h"
+#include "data/look/arrays/array_scan.h"
 #include "data/look/arrays/hdf5_view.h"
 #include "data/look/parquet_scan.h"
 #include "data/look/shard_scan.h"
@@ -75,6 +76,7 @@ struct Foreign {
   std::string split;                             // where a folder says it and not the name
   TablePath table;                               // of Parquet in folders
   std::optional<formats::StreamShard> of_index;  // where an index.json has it
+  std::optional<NpySet> rows;                    // of NumPy's files
   std::int64_t modified_ns = 0;
   UnpackedShard shard;
   Status status;
@@ -107,6 +109,8 @@ Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOp
       Result<UnpackedShard> scan =
           shards[i].of_index
               ? unpack_stream(path.parent_path(), *shards[i].of_index, options.scratch, progress)
+          : shards[i].rows
+              ? unpack_npy(folder, *shards[i].rows, options.scratch, progress)
               : scan_or_unpack(path, options.scratch, {options.table, shards[i].table}, progress);
       if (scan.ok()) shards[i].shard = std::move(*scan);
       if (!scan.ok()) shards[i].status = scan.status();
@@ -220,13 +224,30 @@ Result<std::vector<Foreign>> shards_of_tree(const Path& where, const std::string
   return shards;
 }
 
+// Rows of NumPy's files.
+Result<std::vector<Foreign>> shards_of_rows(const Path& folder, const std::vector<std::string>& names) {
+  OK_OR_RETURN(sets, npy_sets(folder, names));
+  std::vector<Foreign> shards;
+  for (NpySet& set : sets) {
+    Foreign& shard = shards.emplace_back();
+    shard.file = set.file;
+    shard.split = set.split;
+    shard.rows = std::move(set);
+  }
+  return shards;
+}
+
+bool is_numpys(std::string_view file) { return is_npy(file) || is_npz(file); }
+
 Result<std::vector<Foreign>> foreign_shards(const Path& where, const std::string& condition,
                                             std::optional<TableFacts>& facts) {
   if (has_index(where)) return shards_of_index(where);
   if (folder_exists(where) && is_table_tree(where)) return shards_of_tree(where, condition, facts);
   std::vector<Foreign> shards;
-  if (!folder_exists(where) || is_zarr(where.filename().string())) {
-    shards.push_back({.file = where.filename().string()});
+  const std::string name = where.filename().string();
+  if (!folder_exists(where) && is_numpys(name)) return shards_of_rows(where.parent_path(), {name});
+  if (!folder_exists(where) || is_zarr(name)) {
+    shards.push_back({.file = name});
     return shards;
   }
   OK_OR_RETURN(names, list_directory(where));
@@ -234,6 +255,7 @@ Result<std::vector<Foreign>> foreign_shards(const Path& where, const std::string
     if (!name.starts_with('.') && is_shard(name) && !is_hdf5_view(name))
       shards.push_back({.file = std::move(name)});
   }
+  if (shards.empty()) return shards_of_rows(where, names);
   for (const Foreign& shard : shards) {
     if (kind_of_shard(shard.file) == kind_of_shard(shards[0].file)) continue;
     return invalid("{}: its shards are of two kinds: {} and {}", printable(where.string()),
@@ -288,7 +310,7 @@ bool is_folder_of_shards(const Path& folder) {
     if (name.starts_with('.')) continue;
     const bool is_folder = at->is_directory(ignored) && !is_zarr(name);
     if (is_folder || is_image_extension(extension_of(name))) return false;
-    has_shard = has_shard || is_shard(name);
+    has_shard = has_shard || is_shard(name) || is_numpys(name);
   }
   return has_shard && !error;
 }
@@ -307,6 +329,7 @@ Result<bool> is_source_of_shards(const SourceOptions& options) {
   const std::string name = where.filename().string();
   if (is_zarr(name) || is_hdf5(name)) return true;
   if (is_mds(name) && !folder_exists(where)) return true;
+  if (is_numpys(name) && !folder_exists(where)) return true;
   if (!folder_exists(where)) {
     if (!is_parquet(name)) return is_tfrecord(name);
     return options.table.is_set() ? Result<bool>(true) : holds_samples(where);

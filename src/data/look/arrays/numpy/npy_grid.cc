@@ -1,12 +1,11 @@
-// NumPy's .npy files as grids: one array each, in one piece behind its header, cut here into chunks of about
-// a mebibyte that each are one run of the file.
+// NumPy's .npy files as grids: one array each, in one piece behind its header.
 #include <algorithm>
 
 #include "base/text.h"
 #include "data/components/npy.h"
 #include "data/look/arrays/grid.h"
+#include "data/look/arrays/numpy/npy_chunks.h"
 #include "data/look/shard_scan.h"
-#include "format/chunked/coders.h"
 
 namespace stoker::data {
 
@@ -16,48 +15,6 @@ using formats::ChunkedArray;
 using formats::Extents;
 
 constexpr std::string_view kNpy = ".npy";
-constexpr std::uint64_t kChunkBytes = 1u << 20;
-constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 24;
-
-// One along the first dimensions, some along one, all along those behind it.
-Extents chunks_of(const Extents& shape, std::uint64_t element_bytes) {
-  Extents chunks = shape;
-  std::uint64_t below = element_bytes;  // bytes of all along the dimensions behind d
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    chunks[d] = std::clamp<std::uint64_t>(kChunkBytes / below, 1, shape[d]);
-    if (chunks[d] < shape[d]) {
-      std::fill_n(chunks.begin(), d, 1);
-      break;
-    }
-    below *= shape[d];
-  }
-  return chunks;
-}
-
-// Where each lies; the last along a dimension is shorter.
-std::vector<formats::StoredChunk> places_of(const Extents& shape, const Extents& chunks,
-                                            std::uint64_t element_bytes, std::uint64_t begin) {
-  const Extents strides = formats::c_strides(shape, element_bytes);
-  Extents counts;
-  std::uint64_t all = 1;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    counts.push_back((shape[d] + chunks[d] - 1) / chunks[d]);
-    all *= counts[d];
-  }
-  std::vector<formats::StoredChunk> places(all);
-  for (std::uint64_t number = 0; number < all; ++number) {
-    std::uint64_t rest = number;
-    std::uint64_t offset = begin;
-    std::uint64_t bytes = element_bytes;
-    for (std::size_t d = shape.size(); d-- > 0; rest /= counts[d]) {
-      const std::uint64_t first = rest % counts[d] * chunks[d];
-      offset += first * strides[d];
-      bytes *= std::min(chunks[d], shape[d] - first);
-    }
-    places[number] = {offset, bytes, 0};
-  }
-  return places;
-}
 
 class NpyGrid final : public Grid {
  public:
@@ -73,20 +30,14 @@ class NpyGrid final : public Grid {
     const Extents shape(read->shape.begin(), read->shape.end());
     if (shape.empty() || std::find(shape.begin(), shape.end(), 0u) != shape.end())
       return invalid("{}: has no elements along an axis", subject);
-    const Extents chunks = chunks_of(shape, element_bytes);
-    std::uint64_t count = 1;
-    for (std::size_t d = 0; d < shape.size(); ++d) count *= (shape[d] + chunks[d] - 1) / chunks[d];
-    if (count > kMostChunks) return invalid("{}: has {} bytes, which is too large", subject, size);
+    OK_OR_RETURN(chunked, npy_chunks({.name = name,
+                                      .shape = shape,
+                                      .element_bytes = static_cast<std::uint32_t>(element_bytes),
+                                      .swap_unit = read->is_big_endian ? element_bytes : 1,
+                                      .begin = end_ + read->data_at},
+                                     subject));
     arrays_.push_back({name, read->element, shape});
-    const std::size_t unit = read->is_big_endian ? element_bytes : 1;
-    chunked_.push_back({.name = format("array '{}'", printable(name)),
-                        .shape = shape,
-                        .chunks = chunks,
-                        .element_bytes = static_cast<std::uint32_t>(element_bytes),
-                        .fill = std::vector<std::byte>(element_bytes),
-                        .head = {},
-                        .coder = formats::plain_coder(unit),
-                        .places = places_of(shape, chunks, element_bytes, end_ + read->data_at)});
+    chunked_.push_back(std::move(chunked));
     parts_.push_back({file.filename().string(), size});
     end_ += size;
     return {};
