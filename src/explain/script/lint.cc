@@ -19,11 +19,11 @@ constexpr std::size_t kLongestText = 400;
 constexpr std::size_t kLongestFix = 2000;
 
 std::vector<std::span<const Rule>> tables() {
-  return {header_rules(),      line_rules(),    value_rules(),  omission_rules(), clash_rules(),
-          placeholder_rules(), log_rules(),     node_rules(),   rank_rules(),     ending_rules(),
-          shell_rules(),       name_rules(),    step_rules(),   load_rules(),     habit_rules(),
-          tool_rules(),        cluster_rules(), site_rules(),   word_rules(),     program_rules(),
-          variable_rules(),    end_rules(),     nothing_rules()};
+  return {header_rules(),      line_rules(),    value_rules(),   omission_rules(), clash_rules(),
+          placeholder_rules(), log_rules(),     node_rules(),    rank_rules(),     ending_rules(),
+          shell_rules(),       name_rules(),    step_rules(),    load_rules(),     habit_rules(),
+          tool_rules(),        cluster_rules(), site_rules(),    word_rules(),     program_rules(),
+          variable_rules(),    end_rules(),     nothing_rules(), path_rules()};
 }
 
 // Texts of people's own have no limit, what is told of them has.

@@ -102,5 +102,6 @@ std::span<const Rule> program_rules();
 std::span<const Rule> variable_rules();
 std::span<const Rule> end_rules();
 std::span<const Rule> nothing_rules();
+std::span<const Rule> path_rules();
 
 }  // namespace stoker::explain

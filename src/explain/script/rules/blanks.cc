@@ -49,8 +49,9 @@ const std::array<re2::RE2, 10>& blank_parts() {
       re2::RE2(STOKER_PART R"((\[[A-Za-z]{2,}(?:[-_ ][A-Za-z]{2,})+\])(?:/|$))"),
       // What was taken out of a path.
       re2::RE2(STOKER_PART R"((\.\.\.|…)(?:/|$))"),
-      re2::RE2(R"(/(username|user_name|userName|USERNAME|USER_NAME|UserName|NETID|DIRECTORY|PROJECT_NAME|)"
-               R"(GROUP_NAME|MYDIR|someuser|someprof|some_user)(?:/|$))"),
+      re2::RE2(
+          R"(/(username|user_name|userName|USERNAME|USER_NAME|UserName|USER|NETID|DIRECTORY|PROJECT_NAME|)"
+          R"(GROUP_NAME|MYDIR|someuser|someprof|some_user)(?:/|$))"),
       // "/data/<user>/set", "<root>/set"; "{ROOT}/set".
       re2::RE2(R"(((?:^|/)<[A-Za-z][\w .,'-]*>/|/<[A-Za-z][\w .,'-]*>(?:$|[/._-])|^\{[A-Za-z][\w .'-]*\}/|)"
                R"(/\{[A-Z][A-Z0-9_]+\}(?:$|/)))")};
@@ -169,6 +170,11 @@ std::optional<std::string> whole_name(std::string_view text) {
   const bool is_mark = text.size() > 3 && text.starts_with('!');
   if (!is_angle && !is_mark) return std::nullopt;
   const std::string_view name = text.substr(1, text.size() - (is_angle ? 2 : 1));
+  // "<data>", where "<mask>" may be a token of a text.
+  if (is_angle &&
+      is_one_of(name, {"data", "path", "dir", "folder", "file", "user", "username", "account", "project",
+                       "dataset", "output", "input", "directory", "filename", "env", "config", "host"}))
+    return std::string(text);
   const bool is_name =
       std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
   return is_name ? std::optional(std::string(text)) : std::nullopt;

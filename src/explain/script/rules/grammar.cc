@@ -84,7 +84,7 @@ bool is_gpu_type(std::string_view name) {
 bool is_gpu_request(std::string_view request) {
   request = request.substr(0, request.find('('));
   const auto parts = split(request, ':');
-  if (parts.size() > 3) return false;
+  if (parts.size() > 3 || (parts.size() == 3 && parts[1] == "gpu")) return false;
   if (parts.size() == 2) return !parts[1].empty();
   if (parts.size() < 3) return request == "gpu";
   const std::string_view count = parts[2];

@@ -53,6 +53,13 @@ void find_no_interpreter(const Script& script, Report& report) {
       "#!/bin/bash");
 }
 
+// What the job gets, and no name, time or place of its log.
+bool is_of_allocation(std::string_view option) {
+  return is_one_of(option, {"--mem", "--mem-per-cpu", "--mem-per-gpu", "--gres", "--gpus", "--gpus-per-node",
+                            "--gpus-per-task", "--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task",
+                            "--constraint", "--exclusive"});
+}
+
 // Told once, and mended in all lines.
 void find_late_directive(const Script& script, Report& report) {
   const bool has_byte_mark = script.text.starts_with("\xEF\xBB\xBF#!");
@@ -63,6 +70,7 @@ void find_late_directive(const Script& script, Report& report) {
   std::vector<Edit> edits;
   std::string moved;
   bool is_names_only = true;
+  bool asks_for_more = false;  // than the header does
   for (const Directive& directive : script.request.late) {
     const Span line = script.line_of(directive.span.begin);
     const Directive* early = script.request.find(directive.option.name);
@@ -70,6 +78,7 @@ void find_late_directive(const Script& script, Report& report) {
     if (is_said || (!edits.empty() && edits.back().begin == line.begin)) continue;
     if (told == nullptr) told = &directive;
     is_names_only &= is_one_of(directive.option.name, {"--job-name", "--comment"});
+    asks_for_more |= early == nullptr && is_of_allocation(directive.option.name);
     moved += std::string(script.at(line)) + "\n";
     edits.push_back({line.begin, std::min(line.end + 1, script.text.size()), ""});
   }
@@ -82,7 +91,7 @@ void find_late_directive(const Script& script, Report& report) {
   // Behind all commands of a script that has a header they are notes.
   const bool is_note = !script.request.directives.empty() && !script.calls.empty() &&
                        script.calls.back().span.end < told->span.begin;
-  if (is_note || is_names_only) finding.level = Level::advice;
+  if ((is_note && !asks_for_more) || is_names_only) finding.level = Level::advice;
   edits.insert(edits.begin(), {header, header, moved});
   finding.edits = std::move(edits);
 }

@@ -44,8 +44,9 @@ bool is_no_name(std::string_view option, std::string_view value) {
 // "project_1234567", "SNICyyyy-xx-yy": numbers that count, letters for numbers.
 bool has_model_number(std::string_view value) {
   const std::string lower = to_lower(value);
-  return lower.find("yyyy-x") != std::string::npos || lower.find("yyyy-n") != std::string::npos ||
-         lower.ends_with("_1234567") || lower.ends_with("_123456") || lower.ends_with("_12345678");
+  return lower.find("yyyy-x") != std::string::npos || lower.find("xxxx-y") != std::string::npos ||
+         lower.find("yyyy-n") != std::string::npos || lower.ends_with("_1234567") ||
+         lower.ends_with("_123456") || lower.ends_with("_12345678");
 }
 
 // "--account=ACCOUNT", "--partition=partition_name": the name of what is asked for, not one of them.
@@ -82,6 +83,15 @@ bool is_guides_account(std::string_view value) {
       to_lower(value.substr(dash + 1)),
       {"user", "username", "pi", "piname", "prof", "profname", "professor", "group", "groupname", "sponsor",
        "supervisor", "name", "account", "pi_name", "group_name", "supervisorname", "someuser", "someprof"});
+}
+
+// "--nodelist=NODE", "--gres=gpu:TYPE:1", "--gres=gpu:NUM": what is asked for, in capitals.
+bool is_kind_in_capitals(std::string_view option, std::string_view value) {
+  if (option == "--nodelist") return is_one_of(to_lower(value), {"node_name", "nodename", "node-name"});
+  if (option != "--gres" || !value.starts_with("gpu:")) return false;
+  const auto parts = split(value, ':');
+  return is_one_of(parts[1], {"TYPE", "GPU_TYPE", "GPUTYPE", "NUM", "COUNT", "NUM_GPUS", "NGPUS", "NUMBER",
+                              "type", "gpu_type", "gputype", "num_gpus"});
 }
 
 bool is_number_option(std::string_view option) {
@@ -141,10 +151,10 @@ std::optional<std::string> left_in_directive(const Directive& directive) {
     if (auto found = in_marks(value)) return found;
   }
   const bool is_your = to_lower(value).starts_with("your") && value.size() > 4;
-  const bool is_left = is_your || is_name_of_option(option.name, value) ||
-                       (!has_variable && is_called_by_kind(option.name, value)) ||
-                       is_letter_for_number(option.name, value) ||
-                       (option.name == "--account" && is_guides_account(value));
+  const bool is_left =
+      is_your || is_kind_in_capitals(option.name, value) || is_name_of_option(option.name, value) ||
+      (!has_variable && is_called_by_kind(option.name, value)) || is_letter_for_number(option.name, value) ||
+      (option.name == "--account" && is_guides_account(value));
   return is_left ? std::optional(value) : std::nullopt;
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "explain/script/rule.h"
 #include "explain/script/rules/commands/modules.h"
+#include "explain/script/rules/commands/near_names.h"
 
 namespace stoker::explain {
 namespace {
@@ -76,7 +77,13 @@ void find_misspelt_command(const Script& script, Report& report) {
     const bool is_prompt =
         typed == "$" && !call.typed.empty() &&
         is_one_of(script.at(call.typed[0]->span), {"python", "python3", "srun", "mpirun", "Rscript", "bash"});
-    if (is_prompt ||
+    if (typed == "cd..") {
+      const std::size_t at = call.program_word->span.begin + 2;
+      report.replace({at, at}, report.say("{}: no such program; a blank is missing before {}", "cd..", ".."),
+                     " ");
+      continue;
+    }
+    if (is_prompt || typed == "%cd" || typed == "%%bash" ||
         (typed.size() > 2 && typed[0] == '!' && std::islower(static_cast<unsigned char>(typed[1])) != 0)) {
       const std::size_t end = is_prompt ? call.typed[0]->span.begin : call.program_word->span.begin + 1;
       report.replace({call.program_word->span.begin, end},
@@ -216,7 +223,9 @@ void find_own_misspelt(const Script& script, const GivenElsewhere& given, const 
       script.names.is_loop_variable(name) || script.names.is_counted(name))
     return;
   for (const Setting& setting : script.settings) {
-    if (setting.name.size() < 5 || !is_one_slip(name, setting.name) || setting.is_of_command) continue;
+    const bool is_told = is_spelt_alike(name, setting.name);  // by find_near_names
+    if (setting.name.size() < 5 || is_told || !is_one_slip(name, setting.name) || setting.is_of_command)
+      continue;
     const char last = setting.name.back();
     if (std::isdigit(static_cast<unsigned char>(last)) != 0 ||
         std::isdigit(static_cast<unsigned char>(name.back())) != 0)
@@ -230,6 +239,7 @@ void find_own_misspelt(const Script& script, const GivenElsewhere& given, const 
 }
 
 void find_misspelt_variable(const Script& script, Report& report) {
+  find_near_names(script, report);
   const GivenElsewhere given = given_elsewhere(script);
   visit_variables(script, [&](const bash::Piece& piece) {
     const std::string& name = piece.text;

@@ -175,6 +175,7 @@ std::optional<std::string> blank_in_word(const Call& call, const bash::Word& wor
   const std::string_view text = behind_name(whole);
   if (is_code(whole) || text.find(' ') != std::string_view::npos) return blank_in_sentence(text);
   if (text == "XX") return std::string(text);
+  if (auto found = name_of_kind(call, text)) return found;
   // Docker's own.
   const bool is_go =
       text.find("{{.") != std::string_view::npos || text.find("{{range") != std::string_view::npos;

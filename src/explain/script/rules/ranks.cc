@@ -29,6 +29,21 @@ bool sets_tasks(const Call& launcher) {
   });
 }
 
+// By a rendezvous of torch's own, wherever it is named: then what is said of a rank is not read. That of the
+// kind "static" reads it.
+bool agrees_on_ranks(const Call& call) {
+  return std::any_of(call.words.begin(), call.words.end(), [&](const std::string& word) {
+    for (const char* name : {"--rdzv_backend", "--rdzv-backend"}) {
+      const std::size_t at = word.find(name);
+      if (at == std::string::npos) continue;
+      const std::string kind =
+          word.size() > at + 15 ? word.substr(at + 15, 6) : call.option(name).value_or("");
+      return kind != "static";
+    }
+    return false;
+  });
+}
+
 void find_too_early(const Script& script, Report& report) {
   constexpr std::array<std::string_view, 4> kOfTask = {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",
                                                        "PMI_RANK"};
@@ -39,8 +54,7 @@ void find_too_early(const Script& script, Report& report) {
     if (!call.context.launcher || call.command != script.calls[*call.context.launcher].command) continue;
     const bool is_told =
         is_python(call.program) || is_agent(call) || call.program == "bash" || call.program == "sh";
-    const bool needs_no_rank = call.option("--rdzv_backend") || call.option("--rdzv-backend");
-    if (!is_told || needs_no_rank) continue;
+    if (!is_told || agrees_on_ranks(call)) continue;
     for (const bash::Word* word : call.typed) {
       for (const bash::Piece& piece : word->pieces) {
         const bool is_early = piece.kind == bash::PieceKind::variable &&

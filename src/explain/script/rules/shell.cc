@@ -73,6 +73,34 @@ bool is_value(std::string_view typed) {
           typed[0] == '`' || typed.starts_with("./") || typed.starts_with("../"));
 }
 
+// "export $DATA=/data": a variable of the name that $DATA holds.
+void tell_exported_dollar(const Call& call, const Script& script, Report& report) {
+  for (const bash::Word* word : call.typed) {
+    const std::vector<bash::Piece>& pieces = word->pieces;
+    const bool is_variable = pieces.size() > 1 && pieces[0].kind == bash::PieceKind::variable &&
+                             !pieces[0].is_quoted && script.at(pieces[0].span) == "$" + pieces[0].text &&
+                             pieces[1].kind == bash::PieceKind::literal && pieces[1].text.starts_with('=');
+    if (!is_variable || script.names.is_set(pieces[0].text)) continue;
+    report.replace({word->span.begin, word->span.begin + 1},
+                   report.say("${} on the left of =: the shell sets nothing of that name", pieces[0].text),
+                   "");
+  }
+}
+
+// "MODEL= resnet50" where $MODEL is read later: a name that no program is known by.
+bool is_bare_value(const bash::Assignment& assignment, const bash::Word& behind, const Script& script) {
+  const std::string_view text = script.at(behind.span);
+  const bool is_plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  });
+  const bool is_program = is_one_of(text, {"read", "sort", "set", "env", "exec", "eval", "source", "bash",
+                                           "sh", "make", "ls", "cat"}) ||
+                          text.starts_with("python") || text.ends_with(".sh") || text.ends_with(".py");
+  const std::string_view rest = script.at({behind.span.end, script.line_of(behind.span.end).end});
+  const std::string_view next = trim(rest);
+  return is_plain && !is_program && (next.empty() || next[0] == '#') && script.names.is_read(assignment.name);
+}
+
 // "DATA= /data/set/" and "export DATA = /data/set": the shell sets nothing, or an empty text.
 void find_empty_assignment(const Script& script, Report& report) {
   for (const Call& call : script.calls) {
@@ -81,6 +109,7 @@ void find_empty_assignment(const Script& script, Report& report) {
     if (!is_first) continue;
     const bool declares = is_one_of(call.program, {"export", "declare", "local", "readonly", "typeset"});
     if (declares) {
+      tell_exported_dollar(call, script, report);
       for (std::size_t i = 0; i < call.typed.size(); ++i) {
         if (script.at(call.typed[i]->span) != "=" || i == 0) continue;
         const std::string_view name = script.at(call.typed[i - 1]->span);
@@ -96,9 +125,10 @@ void find_empty_assignment(const Script& script, Report& report) {
     if (command.assignments.size() != 1 || (!declares && !call.typed.empty())) continue;
     const bash::Assignment& assignment = command.assignments[0];
     const bash::Word* behind = declares ? (call.typed.empty() ? nullptr : call.typed[0]) : call.program_word;
-    if (behind == nullptr || !assignment.value.pieces.empty() || assignment.is_array ||
-        behind->span.begin <= assignment.span.end || !is_value(script.at(behind->span)) ||
-        !script.names.is_mentioned(assignment.name))
+    const bool is_behind = behind != nullptr &&
+                           (is_value(script.at(behind->span)) || is_bare_value(assignment, *behind, script));
+    if (!is_behind || !assignment.value.pieces.empty() || assignment.is_array ||
+        behind->span.begin <= assignment.span.end || !script.names.is_mentioned(assignment.name))
       continue;
     report.replace({assignment.span.end, behind->span.begin},
                    report.say("a blank behind =: ${} is empty, and the shell takes {} for something else",

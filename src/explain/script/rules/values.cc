@@ -113,11 +113,15 @@ void find_time_format(const Script& script, Report& report) {
 void find_bad_count(const Script& script, Report& report) {
   for (const Directive& directive : script.request.directives) {
     const std::string& value = directive.option.value;
-    if (!is_count_option(directive.option.name) || is_template(value)) continue;
+    const bool is_count = is_count_option(directive.option.name) ||
+                          (directive.option.name == "--gpus" && value.starts_with("gpu:"));
+    if (!is_count || is_template(value)) continue;
     const std::string_view count = std::string_view(value).substr(value.rfind(':') + 1);
     std::uint64_t number = 0;
     const bool is_gpus = directive.option.name.starts_with("--gpus");
-    if (parse_number(count, &number) && (number > 0 || is_gpus)) continue;
+    // A kind that no GPU is of: "gpu:2" is how --gres has it.
+    const bool is_kind_gpu = is_gpus && value.starts_with("gpu:");
+    if (!is_kind_gpu && parse_number(count, &number) && (number > 0 || is_gpus)) continue;
     // Of a kind alone it takes one.
     if (is_gpus && value.find(':') == std::string::npos && std::isalpha(static_cast<unsigned char>(value[0])))
       continue;
@@ -213,8 +217,15 @@ void find_variable(const Script& script, Report& report) {
 
 // Wants none, and says so.
 bool is_cpu_script(const Script& script) {
-  return script.mentions("CUDA_VISIBLE_DEVICES=\"\"") || script.mentions("CUDA_VISIBLE_DEVICES=''") ||
-         script.mentions("CUDA_VISIBLE_DEVICES=-1") || script.mentions("JAX_PLATFORMS=cpu");
+  const bool says_so = std::any_of(script.calls.begin(), script.calls.end(), [](const Call& call) {
+    return std::any_of(call.words.begin(), call.words.end(), [](const std::string& word) {
+      return word.ends_with("=cpu") || is_one_of(word, {"cpu", "--cpu", "--use_cpu", "--use-cpu", "--no-cuda",
+                                                        "--no_cuda", "--cpu-only", "--cpu_only"});
+    });
+  });
+  return says_so || script.mentions("CUDA_VISIBLE_DEVICES=\"\"") ||
+         script.mentions("CUDA_VISIBLE_DEVICES=''") || script.mentions("CUDA_VISIBLE_DEVICES=-1") ||
+         script.mentions("JAX_PLATFORMS=cpu");
 }
 
 bool is_gpu_script(const Script& script) {

@@ -205,5 +205,116 @@ TEST(Steps, more_than_the_job_has_is_refused) {
               IsEmpty());
 }
 
+TEST(Interactive, a_shell_for_somebody_who_types_is_told_where_nothing_else_works) {
+  EXPECT_THAT(found("no-terminal", kHead + "srun --pty bash\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("no-terminal", kHead + "srun --gres=gpu:1 --pty /bin/bash -l\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("no-terminal", kHead + "salloc -N 1 --mem 4G\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("no-terminal", kHead + "srun --pty bash\npython a.py\n"), ElementsAre("3:time"));
+  EXPECT_THAT(found("no-terminal", kHead + "singularity shell --nv a.sif\npython a.py\n"),
+              ElementsAre("3:job"));
+  EXPECT_THAT(found("no-terminal", kHead + "poetry shell\npython a.py\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("no-terminal", kHead + "srun --pty python a.py\nsrun --pty bash -c './a'\n"), IsEmpty());
+  EXPECT_THAT(found("no-terminal", kHead + "salloc -n 1 srun ./a\n"), IsEmpty());
+  EXPECT_THAT(found("no-terminal", kHead + "singularity shell a.sif < list.sh\n"), IsEmpty());
+}
+
+TEST(Interactive, options_of_another_allocation_are_notes) {
+  EXPECT_THAT(found("cut-command", kHead + "salloc -N 1\n--mem=4G\n"), IsEmpty());
+  EXPECT_THAT(found("cut-command", kHead + "srun ./a\n--mem=4G\n"), ElementsAre("4:job"));
+}
+
+TEST(Nothing, a_form_without_its_work_is_told) {
+  EXPECT_THAT(found("nothing-started", kHead + "# INSERT CODE, AND RUN YOUR PROGRAMS HERE\n"),
+              ElementsAre("3:job"));
+  EXPECT_THAT(found("nothing-started", kHead + "module load a\n# Put your commands here\nexit 0\n"),
+              ElementsAre("4:job"));
+  EXPECT_THAT(found("nothing-started", kHead + "# Your code\nhostname\n"), IsEmpty());
+  EXPECT_THAT(found("nothing-started", kHead + "# insert the job's name above\n./run\n"), IsEmpty());
+  EXPECT_THAT(found("nothing-started", kHead + "# bash run.sh a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("nothing-started", kHead + "# bash run.sh a\nsleep infinity\n"), IsEmpty());
+}
+
+TEST(Nothing, what_stands_behind_the_end_is_told) {
+  EXPECT_THAT(found("never-reached", kHead + "echo a\nexit 0\npython a.py\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("never-reached", kHead + "exec bash\npython a.py\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("never-reached", kHead + "python a.py\nexit 0\npython b.py\n"), IsEmpty());
+  EXPECT_THAT(found("never-reached", kHead + "cd /data || exit 1\npython a.py\n"), IsEmpty());
+  EXPECT_THAT(found("never-reached", kHead + "exec > log 2>&1\npython a.py\n"), IsEmpty());
+  EXPECT_THAT(found("never-reached", kHead + "[ -z \"$A\" ] && exec ./a\npython a.py\n"), IsEmpty());
+}
+
+TEST(NearNames, a_name_that_differs_in_capitals_or_signs_alone_is_told) {
+  EXPECT_THAT(found("misspelt-variable", kHead + "lr=1\n./a --lr $LR\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("misspelt-variable", kHead + "DATA_DIR=/d\n./a $DATADIR\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("misspelt-variable", kHead + "data_dir=/d\n./a $datadir\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("misspelt-variable", kHead + "for SEED in 1 2; do\n./a $seed\ndone\n"),
+              ElementsAre("4:job"));
+  EXPECT_THAT(found("misspelt-variable", kHead + "cache_dir=data_cache\n./a \"$data_cache\"\n"),
+              ElementsAre("4:job"));
+  EXPECT_THAT(found("misspelt-variable", kHead + "user=me\n./a $USER $user\n"), IsEmpty());
+  EXPECT_THAT(found("misspelt-variable", kHead + "lr=1\n./a $lr $LR\n"), IsEmpty());
+  EXPECT_THAT(found("misspelt-variable", kHead + "model=$MODEL\n./a $MODEL\n"), IsEmpty());
+  EXPECT_THAT(found("misspelt-variable", kHead + "lr=1\n[ -n \"$LR\" ] && lr=$LR\n./a $LR\n"), IsEmpty());
+  EXPECT_THAT(found("misspelt-variable", kHead + "lr=1\n[[ -n $LR ]] || exit 1\n./a $LR\n"), IsEmpty());
+  EXPECT_THAT(found("misspelt-variable", kHead + "source own.sh\nlr=1\n./a $LR\n"), IsEmpty());
+}
+
+TEST(LeftOpen, the_name_of_what_is_asked_for_is_told) {
+  EXPECT_THAT(found("placeholder", kHead + "./a --username \"username\" --user me\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "./a --data_path DATA_PATH\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "./a --in=Your Path --out=b\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "./a --in=Target Folder\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "./a --title=Big Data --opts DATA_DIR /d\n"), IsEmpty());
+  EXPECT_THAT(found("placeholder", kHead + "cd PROJECT_DIR\n./a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "D_DIR=/d\ncd D_DIR/a\n./a\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("placeholder", kHead + "conda activate env_name\n./a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "./a --mask \"<mask>\"\n"), IsEmpty());
+  EXPECT_THAT(found("placeholder", kHead + "./a --data \"<data>\"\n"), ElementsAre("3:job"));
+}
+
+TEST(LeftOpen, a_key_that_is_none_is_told) {
+  EXPECT_THAT(found("placeholder", kHead + "export A_API_TOKEN=\"\"\n./a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "export HF_TOKEN=\"hf_...\"\n./a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("placeholder", kHead + "export OPENAI_API_KEY=EMPTY\n./a\n"), IsEmpty());
+  EXPECT_THAT(found("placeholder", kHead + "export WANDB_MODE=offline WANDB_API_KEY=\"\"\n./a\n"), IsEmpty());
+}
+
+TEST(Windows, its_paths_are_told) {
+  EXPECT_THAT(found("windows-path", kHead + "python a.py --data \"C:\\data\"\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("windows-path", kHead + "D=D:/data\npython a.py $D\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("windows-path", kHead + "python src\\a.py\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("windows-path", kHead + "grep -E a\\.py b\ncp a\\ b.py c\nscp a h:/d\n"), IsEmpty());
+}
+
+TEST(Programs, what_no_program_of_that_name_takes_is_told) {
+  EXPECT_THAT(found("python-arguments", kHead + "python a.ipynb\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("misspelt-command", kHead + "cd..\n./a\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("assignment-blank", kHead + "export $A=3\n./a $A\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("assignment-blank", kHead + "MODEL= resnet\n./a $MODEL\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("assignment-blank", kHead + "LC_ALL= sort a\nIFS= read x\n./a\n"), IsEmpty());
+}
+
+TEST(Header, amounts_behind_all_commands_are_told_where_the_header_has_none) {
+  const std::string head = "#!/bin/bash\n#SBATCH --mem=4G\n./a\n";
+  EXPECT_THAT(found("late-directive", head + "#SBATCH --gres=gpu:1\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("late-directive", head + "#SBATCH --mem=8G\n"), ElementsAre("4:advice"));
+  EXPECT_THAT(found("late-directive", head + "#SBATCH --mail-type=END\n"), ElementsAre("4:advice"));
+}
+
+TEST(Ranks, who_meets_by_c10d_is_told_no_rank) {
+  const std::string head = "#!/bin/bash\n#SBATCH --nodes=2\nsrun bash -c \"accelerate launch --rdzv_backend ";
+  const std::string tail = " --machine_rank $SLURM_PROCID a.py\"\n";
+  EXPECT_THAT(found("replaced-too-early", head + "c10d" + tail), IsEmpty());
+  EXPECT_THAT(found("replaced-too-early", head + "static" + tail), ElementsAre("3:job"));
+}
+
+TEST(Values, gpus_of_the_kind_gpu_and_of_a_cpu_are_told_apart) {
+  EXPECT_THAT(found("option-value", "#!/bin/bash\n#SBATCH --gpus=gpu:2\n./a\n"), ElementsAre("2:job"));
+  EXPECT_THAT(found("option-value", "#!/bin/bash\n#SBATCH --gpus=a100:2\n./a\n"), IsEmpty());
+  const std::string none = "#!/bin/bash\n#SBATCH --gres=gpu:a100:0\npython train.py --device ";
+  EXPECT_THAT(found("zero-gpus", none + "cpu\n"), IsEmpty());
+  EXPECT_THAT(found("zero-gpus", none + "cuda\n"), ElementsAre("2:job"));
+}
+
 }  // namespace
 }  // namespace stoker::explain

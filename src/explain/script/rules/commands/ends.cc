@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/commands/interactive.h"
 
 namespace stoker::explain {
 namespace {
@@ -52,6 +53,8 @@ void find_blank_behind_backslash(const Script& script, Report& report) {
 void find_cut_command(const Script& script, Report& report) {
   find_open_exec(script, report);
   find_blank_behind_backslash(script, report);
+  // Notes of somebody who types: options of another salloc.
+  if (std::any_of(script.calls.begin(), script.calls.end(), opens_shell)) return;
   for (const Call& call : script.calls) {
     const bool is_first = !call.command->words.empty() && call.program_word == &call.command->words[0];
     const std::string_view typed = script.at(call.program_word->span);

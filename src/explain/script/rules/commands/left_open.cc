@@ -103,10 +103,146 @@ void find_behind_error(const Script& script, Report& report) {
   }
 }
 
+// What somebody signs in with.
+bool is_credential(std::string_view option) {
+  return is_one_of(option, {"username", "user_name", "password", "passwd", "apikey", "api_key", "api_token",
+                            "access_token", "auth_token", "token", "email", "secret", "wandb_key",
+                            "wandb_api_key", "hf_token", "account"});
+}
+
+std::string as_name(std::string_view option) {
+  std::string name = to_lower(option.substr(std::min(option.find_first_not_of('-'), option.size())));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// "DATA_PATH", "OUTPUT_DIR".
+bool is_place_in_capitals(std::string_view word) {
+  const bool is_place = word.ends_with("_PATH") || word.ends_with("_DIR") || word.ends_with("_FOLDER") ||
+                        word.ends_with("_FILE") || word.ends_with("_ROOT") || word.ends_with("_DIRECTORY");
+  return is_place &&
+         std::all_of(word.begin(), word.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+}
+
+// "cd PROJECT_DIR", "source VENV_PATH/bin/activate": no folder's name, and no $ before it either.
+void find_place_without_sign(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const bool goes = call.program == "cd" || call.program == "source" || call.program == ".";
+    if (!goes || call.typed.empty() || call.context.is_remote) continue;
+    const std::string_view typed = script.at(call.typed[0]->span);
+    const std::string_view name = typed.substr(0, typed.find('/'));
+    if (!is_place_in_capitals(name)) continue;
+    if (script.names.is_set(name)) {
+      report.replace({call.typed[0]->span.begin, call.typed[0]->span.begin},
+                     report.say("{} without $ stands for itself, and no such place is there", name), "$");
+    } else {
+      report.add(call.typed[0]->span, report.say("'{}' is left to be filled in", typed));
+    }
+  }
+}
+
+// "--username "username"": the name of what is asked for.
+void find_own_name(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    if (only_speaks(call) || call.context.launcher) continue;
+    for (std::size_t i = 0; i + 1 < call.typed.size(); ++i) {
+      const std::string_view option = script.at(call.typed[i]->span);
+      if (!option.starts_with("--") || call.words[i + 1].find('$') != std::string::npos) continue;
+      const std::string name = as_name(option);
+      const bool is_asked = is_credential(name) || is_place_in_capitals(call.words[i + 1]);
+      if (is_asked && as_name(call.words[i + 1]) == name && !call.words[i + 1].starts_with('-'))
+        report.add(call.typed[i + 1]->span,
+                   report.say("'{}' is left to be filled in", printable(call.words[i + 1])));
+    }
+  }
+}
+
+// What paths and the like are called.
+bool is_thing(std::string_view word) {
+  return is_one_of(to_lower(word), {"path", "folder", "file", "directory", "dir", "filename", "account",
+                                    "token", "key", "username"});
+}
+
+// "--volin=Your Path", "--out=Target Path": words to people, of which the shell makes two.
+void find_two_words(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    if (only_speaks(call) || call.context.launcher) continue;
+    for (std::size_t i = 0; i + 1 < call.typed.size(); ++i) {
+      const std::string_view word = script.at(call.typed[i]->span);
+      const std::string_view next = script.at(call.typed[i + 1]->span);
+      if (!word.starts_with('-') || next.starts_with('-')) continue;
+      const std::string_view value = word.substr(std::min(word.find('='), word.size() - 1) + 1);
+      const bool is_yours = is_one_of(to_lower(value), {"your", "the", "my"}) && !value.empty();
+      const bool is_capital = !value.empty() && value[0] >= 'A' && value[0] <= 'Z' && next[0] >= 'A' &&
+                              next[0] <= 'Z' && std::all_of(value.begin(), value.end(), is_letter);
+      if ((!is_yours && !is_capital) || !is_thing(next)) continue;
+      report.add({call.typed[i]->span.begin, call.typed[i + 1]->span.end},
+                 report.say("'{}' is left to be filled in", format("{} {}", value, next)));
+      break;
+    }
+  }
+}
+
+// Keys of services, which programs look for in the environment.
+bool is_key(std::string_view name) {
+  return name.ends_with("_API_KEY") || name.ends_with("_API_TOKEN") || name.ends_with("_TOKEN") ||
+         name.ends_with("_PASSWORD") || name.ends_with("_SECRET") || name.ends_with("_ACCESS_KEY");
+}
+
+// "API_KEY", "key", "insert key here", "hf_...", "".
+bool is_no_key(std::string_view value) {
+  const std::string lower = to_lower(value);
+  return value.empty() || (value.size() < 12 && value.ends_with("...")) ||
+         is_one_of(lower, {"key", "api_key", "apikey", "api key", "token", "password", "secret", "api-key",
+                           "my_key", "mykey", "<key>", "<token>", "my_token", "xxx"}) ||
+         lower.ends_with(" here") || lower.ends_with("_here");
+}
+
+// "export NEPTUNE_API_TOKEN="" where nothing else of the script gives it.
+void find_no_key(const Script& script, Report& report) {
+  for (const Setting& setting : script.settings) {
+    const bash::Assignment& assignment = *setting.assignment;
+    const bool is_plain =
+        std::all_of(assignment.value.pieces.begin(), assignment.value.pieces.end(),
+                    [](const bash::Piece& each) { return each.kind == bash::PieceKind::literal; });
+    const bool is_global = setting.is_exported && !setting.is_of_command && !setting.context.is_condition &&
+                           setting.context.function.empty() && setting.context.loops == 0;
+    if (!is_key(setting.name) || !is_plain || !is_global || assignment.is_array ||
+        !is_no_key(setting.value) || script.names.settings_of(setting.name).size() > 1 ||
+        script.mentions("offline") || script.mentions("WANDB_MODE") || script.mentions("WANDB_DISABLED"))
+      continue;
+    if (blank_part(setting.value)) continue;  // told of all variables
+    report.add(assignment.span, report.say("'{}' is left to be filled in", script.at(assignment.span)));
+  }
+}
+
 }  // namespace
+
+std::optional<std::string> name_of_kind(const Call& call, std::string_view text) {
+  std::string lower =
+      to_lower(text.substr(text.rfind('/') == std::string_view::npos ? 0 : text.rfind('/') + 1));
+  std::replace(lower.begin(), lower.end(), '-', '_');
+  const bool is_first = !call.words.empty() && call.words[0] == text;
+  const bool enters = call.program == "source" || is_one_of(call.program, {"conda", "mamba", "micromamba"});
+  const bool is_environment =
+      is_one_of(lower, {"env_name", "environment_name", "envname", "conda_env_name", "name_of_env",
+                        "name_of_environment", "venv_name", "virtual_env_name", "name_of_your_env"});
+  if (is_environment && enters) return std::string(text);
+  const bool is_program = is_one_of(
+      lower, {"program_name", "script_name.py", "script_name.sh", "name_of_script.py", "executable_name",
+              "name_of_executable", "name_of_program", "script_name", "python_script_name.py",
+              "name_of_your_script.py", "filename.py", "file_name.py", "script_name.r"});
+  return is_program && (is_first || call.program == text || text.starts_with("./"))
+             ? std::optional(std::string(text))
+             : std::nullopt;
+}
 
 void find_left_open(const Script& script, Report& report) {
   find_empty_name(script, report);
+  find_own_name(script, report);
+  find_two_words(script, report);
+  find_place_without_sign(script, report);
+  find_no_key(script, report);
   find_said_value(script, report);
   find_behind_error(script, report);
 }

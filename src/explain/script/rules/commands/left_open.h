@@ -10,4 +10,8 @@ namespace stoker::explain {
 /// behind the place where the shell stops.
 void find_left_open(const Script& script, Report& report);
 
+/// "conda activate env_name", "python script_name.py", "./program_name": what is asked for, and not one of
+/// it.
+std::optional<std::string> name_of_kind(const Call& call, std::string_view text);
+
 }  // namespace stoker::explain

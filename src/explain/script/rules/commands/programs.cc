@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "explain/bash/parser.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/commands/interactive.h"
 #include "explain/script/rules/commands/uses.h"
 
 namespace stoker::explain {
@@ -58,6 +59,11 @@ void find_python_arguments(const Script& script, Report& report) {
                      report.say("-m takes a module's name: Python finds no module {}",
                                 printable(call.words[*first + 1])),
                      "");
+    } else if (word.ends_with(".ipynb")) {
+      report.replace(
+          typed.span,
+          report.say("{} is a notebook, a list of cells in JSON, and no program for Python", printable(word)),
+          word.substr(0, word.size() - 6) + ".py");
     } else if (is_python(word) && call.words.size() > *first + 1) {
       report.replace({typed.span.begin, call.typed[*first + 1]->span.begin},
                      report.say("{} stands there twice: Python finds no file {}", call.program, word), "");
@@ -137,6 +143,7 @@ bool wants_terminal(const Call& call) {
 }
 
 void find_terminal(const Script& script, Report& report) {
+  find_open_shells(script, report);
   if (script.request.directives.empty()) return;
   for (const Call& call : script.calls) {
     const bool runs = call.program == "docker" && !call.words.empty() &&
