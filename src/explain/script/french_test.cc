@@ -26,7 +26,8 @@ TEST(French, every_rule_over_scripts_is_said) {
         placeholder_rules(), log_rules(),     node_rules(),    rank_rules(),     ending_rules(),
         shell_rules(),       name_rules(),    step_rules(),    load_rules(),     habit_rules(),
         tool_rules(),        cluster_rules(), site_rules(),    word_rules(),     program_rules(),
-        variable_rules(),    end_rules(),     nothing_rules(), path_rules()}) {
+        variable_rules(),    end_rules(),     nothing_rules(), path_rules(),     language_rules(),
+        list_rules()}) {
     for (const Rule& rule : table) {
       EXPECT_NE(kFrench.of(rule.why).data(), rule.why.data()) << rule.name;
       const auto english = findings(rule.bad, Words());

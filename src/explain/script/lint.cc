@@ -23,7 +23,8 @@ std::vector<std::span<const Rule>> tables() {
           placeholder_rules(), log_rules(),     node_rules(),    rank_rules(),     ending_rules(),
           shell_rules(),       name_rules(),    step_rules(),    load_rules(),     habit_rules(),
           tool_rules(),        cluster_rules(), site_rules(),    word_rules(),     program_rules(),
-          variable_rules(),    end_rules(),     nothing_rules(), path_rules()};
+          variable_rules(),    end_rules(),     nothing_rules(), path_rules(),     language_rules(),
+          list_rules()};
 }
 
 // Texts of people's own have no limit, what is told of them has.

@@ -103,5 +103,7 @@ std::span<const Rule> variable_rules();
 std::span<const Rule> end_rules();
 std::span<const Rule> nothing_rules();
 std::span<const Rule> path_rules();
+std::span<const Rule> language_rules();
+std::span<const Rule> list_rules();
 
 }  // namespace stoker::explain

@@ -2,6 +2,7 @@
 // be.
 #include <algorithm>
 #include <array>
+#include <set>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -76,9 +77,51 @@ bool changes_path(const Script& script) {
                      [](const Setting& setting) { return setting.name == "PATH"; });
 }
 
+// The files that a compiler has made here, and scripts that were made executable here.
+std::set<std::string, std::less<>> made_here(const Script& script) {
+  std::set<std::string, std::less<>> made;
+  for (const Call& call : script.calls) {
+    const bool compiles = is_one_of(
+        call.program, {"gcc",   "g++",      "cc",   "c++",    "clang",  "clang++", "icc",    "icpc",
+                       "ifort", "gfortran", "nvcc", "mpicc",  "mpicxx", "mpic++",  "mpif90", "hipcc",
+                       "icx",   "icpx",     "ifx",  "mpiicc", "CC",     "ftn"});
+    if (compiles) made.insert(call.option("-o").value_or(""));
+    if (call.program == "chmod" && call.words.size() > 1 && call.words[0].find('x') != std::string::npos)
+      made.insert(call.words.begin() + 1, call.words.end());
+  }
+  return made;
+}
+
+// Scripts of a project, and no programs of a package.
+bool is_usual_script(std::string_view name) {
+  return is_one_of(name, {"train.sh", "run.sh", "main.sh", "test.sh", "eval.sh", "script.sh", "start.sh",
+                          "job.sh", "run_train.sh", "run_training.sh", "experiment.sh"});
+}
+
+// "gcc a.c -o solve" and "solve", "chmod +x run.sh" and "run.sh": of this folder, where PATH does not lead.
+void find_own_without_folder(const Script& script, Report& report) {
+  const std::set<std::string, std::less<>> made = made_here(script);
+  for (const Call& call : script.calls) {
+    const std::string_view typed = script.at(call.program_word->span);
+    // srun looks at this folder, too; mpirun may.
+    if (call.context.launcher || call.context.is_remote || call.context.is_condition || typed == "test" ||
+        typed.find('/') != std::string_view::npos || (!made.contains(typed) && !is_usual_script(typed)) ||
+        call.program_word != &call.command->words[0])
+      continue;
+    const std::size_t at = call.program_word->span.begin;
+    report.replace(
+        {at, at},
+        report.say("{} is looked for in PATH, where a file of this folder is not: the command is not "
+                   "found",
+                   printable(typed)),
+        "./");
+  }
+}
+
 // "train.py" without a folder: the shell and srun look for it in PATH, where no script of a project is.
 void find_script_as_program(const Script& script, Report& report) {
   if (changes_path(script)) return;
+  find_own_without_folder(script, report);
   for (const Call& call : script.calls) {
     if (call.program_word == nullptr || call.context.is_remote || call.context.is_condition) continue;
     const std::string typed = flat(*call.program_word, script.text);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "explain/bash/parser.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/commands/lists.h"
 
 namespace stoker::explain {
 namespace {
@@ -265,6 +266,7 @@ bool goes_to_place(const Call& call) {
 
 // "cd \\$HOME/a" and "cd '$HOME/a'", as a script that writes scripts has them.
 void find_kept_variable(const Script& script, Report& report) {
+  find_kept_word(script, report);
   for (const Call& call : script.calls) {
     if (!goes_to_place(call) || call.context.is_remote) continue;
     for (const bash::Word* word : call.typed) {

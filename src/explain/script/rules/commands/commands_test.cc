@@ -316,5 +316,43 @@ TEST(Values, gpus_of_the_kind_gpu_and_of_a_cpu_are_told_apart) {
   EXPECT_THAT(found("zero-gpus", none + "cuda\n"), ElementsAre("2:job"));
 }
 
+TEST(Readers, a_file_of_another_language_is_told) {
+  EXPECT_THAT(found("other-language", kHead + "bash a.py\npython b.sh\nsource c.py\n"),
+              ElementsAre("3:job", "4:job", "5:job"));
+  EXPECT_THAT(found("other-language", kHead + "java a.jar\nsbatch python a.py\n"),
+              ElementsAre("3:job", "4:job"));
+  EXPECT_THAT(found("other-language", kHead + "bash a.sh b.py\njava -jar a.jar\njava -cp a.jar Main\n"),
+              IsEmpty());
+  EXPECT_THAT(found("other-language", kHead + "sbatch a.sh\nsbatch --wrap \"python a.py\"\n"), IsEmpty());
+}
+
+TEST(Programs, who_starts_python_is_given_no_python) {
+  EXPECT_THAT(found("python-arguments", kHead + "torchrun python a.py\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("python-arguments", kHead + "accelerate launch python a.py\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("python-arguments", kHead + "torchrun a.py --nproc_per_node=2\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("python-arguments", kHead + "torchrun --no-python python a.py\n"), IsEmpty());
+  EXPECT_THAT(found("python-arguments", kHead + "torchrun --nproc_per_node=1 a.py --x python\n"), IsEmpty());
+}
+
+TEST(Programs, what_is_made_here_needs_its_folder) {
+  EXPECT_THAT(found("script-as-program", kHead + "gcc a.c -o solve\nsolve 1\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("script-as-program", kHead + "chmod +x go.sh\ngo.sh\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("script-as-program", kHead + "run.sh\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("script-as-program", kHead + "gcc a.c -o solve\n./solve\nsrun solve\n"), IsEmpty());
+  EXPECT_THAT(found("script-as-program", kHead + "export PATH=$PWD:$PATH\nrun.sh\n"), IsEmpty());
+  EXPECT_THAT(found("script-as-program", kHead + "gcc a.c -o test\ntest -f a\nbash run.sh\n"), IsEmpty());
+}
+
+TEST(Lists, elements_and_lists_of_other_languages_are_told) {
+  EXPECT_THAT(found("open-index", kHead + "s=(a b)\n./a $s[1]\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("open-index", kHead + "s=(a b)\nt=x\n./a ${s[1]} $t[1]\n"), IsEmpty());
+  EXPECT_THAT(found("loop-list", kHead + "s=(\"a\",\"b\")\n./a ${s[1]}\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("loop-list", kHead + "s=[\"a\", \"b\"]\n./a ${s[1]}\n"), ElementsAre("3:job"));
+  EXPECT_THAT(found("loop-list", kHead + "s=(\"a,b\")\nx=[1,2]\n./a ${s[0]} $x\n"), IsEmpty());
+  EXPECT_THAT(found("kept-variable", kHead + "D=/d\npython a.py --data '$D/x'\n"), ElementsAre("4:job"));
+  EXPECT_THAT(found("kept-variable", kHead + "D=/d\nawk '{print $D}' f\npython a.py '${D}' '$'\n"),
+              IsEmpty());
+}
+
 }  // namespace
 }  // namespace stoker::explain

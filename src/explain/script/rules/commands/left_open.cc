@@ -200,6 +200,9 @@ bool is_no_key(std::string_view value) {
 
 // "export NEPTUNE_API_TOKEN="" where nothing else of the script gives it.
 void find_no_key(const Script& script, Report& report) {
+  for (const char* word : {"offline", "WANDB_MODE", "WANDB_DISABLED"}) {
+    if (script.mentions(word)) return;
+  }
   for (const Setting& setting : script.settings) {
     const bash::Assignment& assignment = *setting.assignment;
     const bool is_plain =
@@ -208,8 +211,7 @@ void find_no_key(const Script& script, Report& report) {
     const bool is_global = setting.is_exported && !setting.is_of_command && !setting.context.is_condition &&
                            setting.context.function.empty() && setting.context.loops == 0;
     if (!is_key(setting.name) || !is_plain || !is_global || assignment.is_array ||
-        !is_no_key(setting.value) || script.names.settings_of(setting.name).size() > 1 ||
-        script.mentions("offline") || script.mentions("WANDB_MODE") || script.mentions("WANDB_DISABLED"))
+        !is_no_key(setting.value) || script.names.settings_of(setting.name).size() > 1)
       continue;
     if (blank_part(setting.value)) continue;  // told of all variables
     report.add(assignment.span, report.say("'{}' is left to be filled in", script.at(assignment.span)));

@@ -46,8 +46,38 @@ std::optional<std::size_t> first_own_word(const Call& call) {
   return std::nullopt;
 }
 
+// "torchrun python train.py": a file "python"; "torchrun train.py --nproc_per_node=4": a word of train.py.
+void find_agent_arguments(const Script& script, Report& report) {
+  for (const Call& call : script.calls) {
+    const bool is_torchrun = call.program == "torchrun";
+    if ((!is_torchrun && call.program != "accelerate" && call.program != "deepspeed") ||
+        call.context.is_remote || call.has("--no-python") || call.has("--no_python"))
+      continue;
+    bool is_behind = false;
+    for (std::size_t i = 0; i < call.typed.size(); ++i) {
+      const std::string& word = call.words[i];
+      if (!is_behind && is_python(word) && i + 1 < call.words.size() &&
+          (call.words[i + 1].ends_with(".py") || call.words[i + 1] == "-u" || call.words[i + 1] == "-m")) {
+        report.replace({call.typed[i]->span.begin, call.typed[i + 1]->span.begin},
+                       report.say("{} starts Python itself, and finds no file {}", call.program, word), "");
+        break;
+      }
+      is_behind = is_behind || word.ends_with(".py");
+      if (!is_torchrun || !is_behind ||
+          (!word.starts_with("--nproc_per_node") && !word.starts_with("--nproc-per-node")))
+        continue;
+      report.add(call.typed[i]->span,
+                 report.say("behind the program {} is a word of its own, and torchrun starts "
+                            "one rank",
+                            word.substr(0, word.find('='))));
+      break;
+    }
+  }
+}
+
 // "python -m train.py", "python python train.py", "python 'train.py --epochs 3'".
 void find_python_arguments(const Script& script, Report& report) {
+  find_agent_arguments(script, report);
   for (const Call& call : script.calls) {
     if (!is_python(call.program) || call.context.is_remote) continue;
     const auto first = first_own_word(call);

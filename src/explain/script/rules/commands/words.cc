@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "explain/bash/parser.h"
 #include "explain/script/rule.h"
+#include "explain/script/rules/commands/lists.h"
 #include "explain/script/rules/commands/uses.h"
 
 namespace stoker::explain {
@@ -187,6 +188,7 @@ void find_lists(const bash::List& list, const Script& script, Report& report) {
 }
 
 void find_loop_list(const Script& script, Report& report) {
+  find_lists_of_others(script, report);
   find_lists(script.tree.list, script, report);
   for (const Setting& setting : script.settings) {
     if (setting.assignment->is_array && has_commas(setting.assignment->elements, script))
