@@ -86,7 +86,10 @@ def test_folders_without_good_shards_are_refused(stoker, tmp_path):
 
     assert says(1) == "in: no such folder\n"
     (tmp_path / "in").mkdir()
-    assert says(2) == "in: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip, *.mds) in it\n"
+    assert (
+        says(2)
+        == "in: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip, *.mds, *.npy, *.npz) in it\n"
+    )
     (tmp_path / "notes").write_text("")
     assert stoker("data", "index", "notes", code=2).err == "notes: is no folder\n"
     write_shard(tmp_path / "in/0.tar", {"a/1": {"jpg": b"x"}, "../evil": {"jpg": b"y"}})

@@ -66,7 +66,7 @@ std::span<const CommandEntry> commands() {
       {"data pack", "images become a dataset of tar shards", data_pack},
       {"data convert", "a dataset into shards of another kind", data_convert},
       {"data merge", "ends a packing that several nodes shared", data_merge},
-      {"data info", "what a dataset holds", data_info},
+      {"data info", "what a dataset or a file holds", data_info},
       {"data verify", "whether a dataset is as it was packed", data_verify},
       {"data bench", "which loader settings are best for a dataset, and what limits them", data_bench},
       {"data lint", "what lies in a source or dataset, and what is wrong with it", data_lint},

@@ -151,14 +151,19 @@ TEST(Manifest, says_what_a_folder_without_one_is) {
   EXPECT_EQ(read_manifest(box / "none").status().to_string(), root + "/none: no such dataset");
   EXPECT_EQ(read_manifest(box.path()).status().to_string(),
             root + ": is no dataset: it has no manifest.json\n  try: stoker data pack FOLDER " + root);
+  ASSERT_TRUE(write_file(box / "a-000000.tar", "x").ok());
+  EXPECT_EQ(read_manifest(box.path()).status().to_string(),
+            root + ": is no dataset: it has no manifest.json\n  try: stoker data index " + root);
   ASSERT_TRUE(make_directory(box / kPendingFolder).ok());
   EXPECT_EQ(read_manifest(box.path()).status().to_string(),
             root +
                 ": is not finished: packing it was interrupted\n"
                 "  try: the same `stoker data pack` again: it goes on where it stopped");
   ASSERT_TRUE(write_file(box / "file", "x").ok());
-  EXPECT_EQ(read_manifest(box / "file").status().to_string(),
-            root + "/file: is not a folder (a dataset is a folder with manifest.json)");
+  EXPECT_EQ(
+      read_manifest(box / "file").status().to_string(),
+      root + "/file: is not a folder (a dataset is a folder with manifest.json)\n  try: stoker data info " +
+          root + "/file: says what is in it");
 }
 
 TEST(BlockHash, a_crc_stands_in_the_first_four_bytes_and_pieces_add_up) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/file.h"
 #include "base/json/json.h"
 #include "format/manifest.h"
 
@@ -358,21 +359,37 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view subject)
   return manifest;
 }
 
+namespace {
+
+// By their names; of a folder that cannot be listed nothing is known.
+bool holds_shards(const Path& folder) {
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  return names.ok() && std::ranges::any_of(*names, [](std::string_view name) {
+           constexpr std::string_view kEndings[] = {".tar",  ".tfrecord", ".parquet",  ".h5",
+                                                    ".hdf5", ".zarr",     ".zarr.zip", ".mds"};
+           return std::ranges::any_of(kEndings,
+                                      [&](std::string_view ending) { return name.ends_with(ending); });
+         });
+}
+
+}  // namespace
+
 Result<Manifest> read_manifest(const Path& dataset) {
   const std::string name = printable(dataset.string());
   const Path file = dataset / kManifestFile;
   if (!folder_exists(dataset)) {
-    return path_exists(dataset)
-               ? invalid("{}: is not a folder (a dataset is a folder with manifest.json)", name)
-               : not_found("{}: no such dataset", name);
+    if (!path_exists(dataset)) return not_found("{}: no such dataset", name);
+    return invalid("{}: is not a folder (a dataset is a folder with manifest.json)", name)
+        .cure("stoker data info {}: says what is in it", shell_quote(dataset.string()));
   }
   if (!path_exists(file)) {
     if (path_exists(dataset / kPendingFolder)) {
       return not_found("{}: is not finished: packing it was interrupted", name)
           .cure("the same `stoker data pack` again: it goes on where it stopped");
     }
+    const std::string_view maker = holds_shards(dataset) ? "index" : "pack FOLDER";
     return not_found("{}: is no dataset: it has no manifest.json", name)
-        .cure("stoker data pack FOLDER {}", shell_quote(dataset.string()));
+        .cure("stoker data {} {}", maker, shell_quote(dataset.string()));
   }
   OK_OR_RETURN(text, read_file(file, kManifestLimit));
   return parse_manifest(text, printable(file.string()));

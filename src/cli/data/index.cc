@@ -5,7 +5,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/choice.h"
-#include "cli/data/pack_report.h"
+#include "cli/data/report/pack_report.h"
 #include "cli/data/table_words.h"
 #include "cli/data/threads.h"
 #include "cli/output.h"

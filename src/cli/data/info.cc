@@ -1,9 +1,12 @@
-// `stoker data info DATASET`: docs/commands/data-info.md
+// `stoker data info DATASET`, or a file: docs/commands/data-info.md
 #include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/data/dvc_report.h"
+#include "cli/data/report/contents_report.h"
+#include "cli/data/report/dvc_report.h"
 #include "cli/output.h"
+#include "data/look/inside/file_contents.h"
+#include "data/look/shard_scan.h"
 #include "format/manifest.h"
 
 namespace stoker::cli {
@@ -51,9 +54,9 @@ std::string dvc_text(const Result<DvcState>& dvc) {
 }
 
 void print(const Path& dataset, const formats::Manifest& manifest, const Result<DvcState>& dvc, Output& out) {
-  out.line("{}: {} samples, {} shards, {}, version {}", printable(dataset.string()),
-           grouped(manifest.samples()), grouped(manifest.shard_count()), rounded({manifest.bytes()}),
-           manifest.version);
+  out.line("{}: {} samples, {} shard{}, {}, version {}", printable(dataset.string()),
+           grouped(manifest.samples()), grouped(manifest.shard_count()),
+           manifest.shard_count() == 1 ? "" : "s", rounded({manifest.bytes()}), manifest.version);
   std::vector<std::vector<std::string>> rows;
   for (const formats::SplitInfo& split : manifest.splits) {
     rows.push_back(
@@ -113,14 +116,33 @@ std::string to_json(const Path& dataset, const formats::Manifest& manifest, cons
   return json_text(json);
 }
 
+// A file, or a Zarr store that is a folder: what others keep data in.
+bool is_other_file(const Path& path) {
+  if (!folder_exists(path)) return path_exists(path);
+  return !path_exists(path / formats::kManifestFile) && data::is_zarr(path.filename().string());
+}
+
+int info_of_file(const Path& file, Output& out) {
+  install_stop_signals();
+  auto progress = out.progress("");
+  const Result<data::FileContents> contents = data::file_contents(file, *progress);
+  progress.reset();
+  if (!contents.ok()) return out.fail(contents.error());
+  report_contents(file, *contents, out);
+  return exit_code::kOk;
+}
+
 }  // namespace
 
 int data_info(std::span<const std::string> words, Output& out) {
   std::string dataset;
-  Arguments arguments("data info", "Says what a dataset holds.");
-  arguments.positional("DATASET", &dataset, "a folder that stoker data pack made");
+  Arguments arguments("data info", "Says what a dataset holds, or a file that might become one.");
+  arguments.positional("DATASET", &dataset,
+                       "a folder that stoker data pack or index made; or a file that might become one");
   arguments.example("stoker data info photos-s");
+  arguments.example("stoker data info events.h5");
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (is_other_file(dataset)) return info_of_file(dataset, out);
 
   const Result<formats::Manifest> manifest = formats::read_manifest(dataset);
   if (!manifest.ok()) return out.fail(manifest.error());

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "cli/data/choice.h"
-#include "cli/data/pack_report.h"
+#include "cli/data/report/pack_report.h"
 #include "cli/output.h"
 
 namespace stoker::cli {

@@ -6,7 +6,7 @@
 #include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/data/dvc_report.h"
+#include "cli/data/report/dvc_report.h"
 #include "cli/data/threads.h"
 #include "cli/output.h"
 

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/text.h"
 #include "format/load.h"
 
 namespace stoker::formats {
@@ -55,6 +56,34 @@ std::string utf8(std::uint32_t code) {
 }
 
 }  // namespace
+
+std::string described(const ElementType& type) {
+  const auto bits = [&](std::string_view name) { return format("{}{}", name, 8 * type.bytes); };
+  switch (type.kind) {
+    case Kind::boolean:
+      return "bool";
+    case Kind::signed_integer:
+      return bits("int");
+    case Kind::unsigned_integer:
+      return bits("uint");
+    case Kind::floating:
+      return bits("float");
+    case Kind::brain:
+      return "bfloat16";
+    case Kind::complex:
+      return bits("complex");
+    case Kind::bytes:
+      return format("{}{} bytes", type.letter == 'S' ? "text of " : "", type.bytes);
+    case Kind::text:
+      return format("text of {} characters", type.bytes / 4);
+    case Kind::time:
+      return format("{}64[{}]", type.letter == 'm' ? "timedelta" : "datetime", type.time_unit);
+    case Kind::varying:
+      if (type.letter == ElementType::kNumbers) return "list of " + described(element_type(type.of));
+      return type.letter == ElementType::kText ? "text" : "bytes";
+  }
+  return {};
+}
 
 std::string text_of_utf32(std::span<const std::byte> element) {
   std::string text;

@@ -56,6 +56,10 @@ struct ElementType {
   bool operator==(const ElementType&) const = default;
 };
 
+/// As NumPy names it ("float32", "complex64", "datetime64[ns]"); "text of 5 bytes", "text of 5 characters",
+/// "16 bytes", and "text", "bytes", "list of int64" where each has a length of its own. For people.
+std::string described(const ElementType& type);
+
 /// An element that is `text`, up to its first zero. What is no character becomes U+FFFD.
 std::string text_of_utf32(std::span<const std::byte> element);
 

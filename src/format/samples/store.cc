@@ -27,6 +27,7 @@ class Hdf5Store final : public SampleArrays::Store {
   }
   const Extents& shape(const std::string& name) const override { return arrays_.at(name)->shape(); }
   const ElementType& type(const std::string& name) const override { return arrays_.at(name)->type(); }
+  const Extents& chunks(const std::string& name) const override { return arrays_.at(name)->chunks(); }
   Status read_rows(const std::string& name, std::uint64_t first, std::uint64_t count,
                    std::span<std::byte> out) const override {
     return arrays_.at(name)->read_rows(first, count, out);
@@ -100,6 +101,9 @@ class ZarrStore final : public SampleArrays::Store {
   const Extents& shape(const std::string& name) const override { return arrays_.at(name)->metadata().shape; }
   const ElementType& type(const std::string& name) const override {
     return arrays_.at(name)->metadata().type;
+  }
+  const Extents& chunks(const std::string& name) const override {
+    return arrays_.at(name)->metadata().inner_chunks();
   }
   Status read_rows(const std::string& name, std::uint64_t first, std::uint64_t count,
                    std::span<std::byte> out) const override {

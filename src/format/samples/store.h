@@ -32,6 +32,11 @@ class SampleArrays::Store {
   // REQUIRES: the array is open.
   virtual const Extents& shape(const std::string& name) const = 0;
   virtual const ElementType& type(const std::string& name) const = 0;
+  /// Shape of what is unpacked at once; empty where the elements lie in one piece.
+  virtual const Extents& chunks(const std::string&) const {
+    static const Extents none;
+    return none;
+  }
   virtual Status read_rows(const std::string& name, std::uint64_t first, std::uint64_t count,
                            std::span<std::byte> out) const = 0;
   /// Where in the file it begins, if it lies there as one run.

@@ -67,7 +67,7 @@ Result<Source> take_dataset(const Path& folder, const formats::OpenDataset& open
   }
   taker.source().classes = schema.classes;
   taker.source().has_number_labels = schema.has_labels && schema.classes.empty();
-  return taker.finish();
+  return taker.finish(folder);
 }
 
 // One shard of another tool.
@@ -295,8 +295,8 @@ Result<Source> take_foreign_shards(const SourceOptions& options, std::shared_ptr
   if (facts) add_to(source.table, *facts);
   source.classes = std::move(classes);
   source.could_choose = is_parquet(shards[0].file) && !source.table && !source.not_carried.empty();
-  if (source.files == 0 && source.table) return nothing_chosen(taker.tree().shown(""), *source.table);
-  return taker.finish();
+  if (source.files == 0 && source.table) return nothing_chosen(printable(where.string()), *source.table);
+  return taker.finish(where);
 }
 
 // Whether a folder holds shards, beside files about them, and neither folders nor images. Stops at the first

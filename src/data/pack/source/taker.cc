@@ -74,8 +74,8 @@ Status Taker::add(std::uint32_t split, std::string_view key, std::int64_t label,
   return {};
 }
 
-Result<Source> Taker::finish() {
-  if (source_.files == 0) return invalid("{}: no samples in its shards", tree_->shown(""));
+Result<Source> Taker::finish(const Path& where) {
+  if (source_.files == 0) return invalid("{}: no samples in it", printable(where.string()));
   source_.tree = std::move(tree_);
   return std::move(source_);
 }

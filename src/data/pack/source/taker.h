@@ -40,8 +40,8 @@ class Taker {
   /// extension that is none.
   Status add(std::uint32_t split, std::string_view key, std::int64_t label, std::span<const Member> members,
              std::string_view where);
-  /// Invalid where there is no sample.
-  Result<Source> finish();
+  /// Invalid where there is no sample, naming `where`.
+  Result<Source> finish(const Path& where);
 
  private:
   std::uint32_t folder(std::uint32_t split, const std::string& member);

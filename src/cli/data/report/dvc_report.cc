@@ -1,4 +1,4 @@
-#include "cli/data/dvc_report.h"
+#include "cli/data/report/dvc_report.h"
 
 #include "base/bytes.h"
 #include "base/text.h"

@@ -1,8 +1,8 @@
-#include "cli/data/pack_report.h"
+#include "cli/data/report/pack_report.h"
 
 #include <algorithm>
 
-#include "cli/data/dvc_report.h"
+#include "cli/data/report/dvc_report.h"
 
 namespace stoker::cli {
 namespace {
