@@ -65,7 +65,8 @@ RECALL = 0.90
 # Those of fresh-16 are scripts/run.sbatch, jobs/train.sh, scripts/slurm/train.sh and train.sbatch of owners that no group had, in the order of the index but for 13
 # that were passed over unseen, or the first other script of up to 3 kB of the repository. One that writes scripts, a form that a program fills in and a copy
 # are left out. Two people labelled them, each alone: 62 of the 65 places that either found were found by both; the others were decided by the definition.
-# 44 of the 64 places of fresh-16 are folders of logs. Of the 2 that were said wrongly, one (results left in $TMPDIR) is where the two had not agreed.
+# 44 of the 64 places of fresh-16 are folders of logs. Of the 2 that were said wrongly, one (results left in $TMPDIR) is where the two had not agreed. With them one label was added to fresh-10: more nodes by name than
+# --nodes allows had been overlooked.
 # What of fresh-11 to fresh-13 was missed and has a general rule has one now; a folder called as a program has a name of its own.
 # In fresh-11 one label has moved to the first of several commented commands; one of fresh-10 was a further line of one header, and one script of the
 # oldest ones starts nothing, which had been overlooked.

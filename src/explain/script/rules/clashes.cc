@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "explain/script/rule.h"
+#include "slurm/node_list.h"
 
 namespace stoker::explain {
 namespace {
@@ -55,7 +56,29 @@ void find_uneven_gpus(const Script& script, Report& report) {
       .fix = report.say("one of the two");
 }
 
+// More nodes by name than there may be: "--nodes=1" and "--nodelist=n[1-8]", as slurm_opt.c has it.
+void find_too_few_nodes(const Script& script, Report& report) {
+  const Directive* count = script.request.find("--nodes");
+  const Directive* names = script.request.find("--nodelist");
+  // With a slash it is a file.
+  if (count == nullptr || names == nullptr || names->option.value.find('/') != std::string::npos) return;
+  const std::string_view range = count->option.value;
+  const std::size_t dash = range.find('-');
+  std::uint64_t most = 0;
+  const auto listed = slurm::expand_node_list(names->option.value);
+  if (!listed.ok() || !parse_number(dash == std::string::npos ? range : range.substr(dash + 1), &most))
+    return;
+  const std::size_t nodes = std::set<std::string>(listed->begin(), listed->end()).size();
+  if (nodes <= most) return;
+  const Directive* last = count->span.begin < names->span.begin ? names : count;
+  report
+      .add(last->span, report.say("{}={} is less than the {} nodes of {}: sbatch refuses it",
+                                  count->option.typed, range, nodes, names->option.typed))
+      .fix = report.say("one of the two");
+}
+
 void find_options_exclude(const Script& script, Report& report) {
+  find_too_few_nodes(script, report);
   find_uneven_gpus(script, report);
   for (const Clash& clash : kClashes) {
     const Directive* one = script.request.find(clash.one);

@@ -301,8 +301,13 @@ bool is_cache(std::string_view name) {
          name.ends_with("_CACHE") || name.ends_with("_CACHEDIR") || name.ends_with("_CACHE_DIR");
 }
 
-// $NAME stands in what caches are set to, and nowhere else.
-bool is_for_caches(const Script& script, std::string_view name) {
+// Whether nobody asks for a setting's value.
+bool is_unread(const Script& script, const Setting& setting) {
+  return !setting.is_exported && !setting.is_of_command && !script.names.is_mentioned(setting.name);
+}
+
+// $NAME stands in what caches, or variables that nobody reads, are set to, and nowhere else.
+bool is_for_little(const Script& script, std::string_view name) {
   for (std::size_t at = script.text.find(name); at != std::string::npos;
        at = script.text.find(name, at + 1)) {
     const std::string_view before = std::string_view(script.text).substr(0, at);
@@ -310,7 +315,7 @@ bool is_for_caches(const Script& script, std::string_view name) {
     const bool is_there =
         std::any_of(script.settings.begin(), script.settings.end(), [&](const Setting& setting) {
           const bash::Span span = setting.assignment->span;
-          return is_cache(setting.name) && span.begin <= at && at < span.end;
+          return (is_cache(setting.name) || is_unread(script, setting)) && span.begin <= at && at < span.end;
         });
     if (!is_there) return false;
   }
@@ -336,7 +341,7 @@ void find_spool_folder(const Script& script, Report& report) {
     // PYTHONPATH of the project's root is often there by the current folder, too.
     if (setting.context.is_condition || !setting.context.function.empty() ||
         !script.names.is_mentioned(setting.name) || setting.name == "PYTHONPATH" ||
-        !asks_for_own_folder(script.at(span)) || is_for_caches(script, setting.name))
+        !asks_for_own_folder(script.at(span)) || is_for_little(script, setting.name))
       continue;
     return tell(span);
   }

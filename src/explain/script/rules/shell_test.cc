@@ -135,7 +135,8 @@ TEST(ScriptShell, the_folder_of_the_copy_that_slurm_runs) {
                            "D=$(dirname $(realpath $0))\nsource $D/env.sh"})
     EXPECT_EQ(found("spool-folder", format("{}{}\n./a\n", head, line)), Found{"3:job"}) << line;
   for (const char* line : {"D=$(dirname $0)", "D=$(dirname $0)\nexport HF_HOME=${HF_HOME:-$D/hf}",
-                           "cat \"$(readlink -f $0)\"", "cd ${SLURM_SUBMIT_DIR:-$(dirname $0)}"})
+                           "D=$(dirname $0)\nP=$(cd \"$D/..\" && pwd)", "cat \"$(readlink -f $0)\"",
+                           "cd ${SLURM_SUBMIT_DIR:-$(dirname $0)}"})
     EXPECT_THAT(found("spool-folder", format("{}{}\n./a\n", head, line)), IsEmpty()) << line;
   EXPECT_THAT(found("spool-folder", "#!/bin/bash\ncd $(dirname $0)\n./a\n"), IsEmpty());
 }

@@ -97,6 +97,12 @@ TEST(ScriptClashes, options_that_exclude_each_other_are_told_at_the_second) {
   EXPECT_EQ(
       found("options-exclude", "#!/bin/bash\n#SBATCH --ntasks-per-gpu=1\n#SBATCH --gpus-per-task=1\n./a\n"),
       Found{"3:job"});
+  const std::string listed = "#!/bin/bash\n#SBATCH -w n[1-3],m\n";
+  EXPECT_EQ(found("options-exclude", listed + "#SBATCH -N 1\n./a\n"), Found{"3:job"});
+  EXPECT_EQ(found("options-exclude", listed + "#SBATCH --nodes=1-3\n./a\n"), Found{"3:job"});
+  for (const char* count : {"#SBATCH -N 4\n", "#SBATCH -N 2-8\n", ""})
+    EXPECT_THAT(found("options-exclude", listed + count + "./a\n"), IsEmpty()) << count;
+  EXPECT_THAT(found("options-exclude", "#!/bin/bash\n#SBATCH -w ./hosts\n#SBATCH -N 1\n./a\n"), IsEmpty());
   EXPECT_THAT(found("options-exclude", "#!/bin/bash\n#SBATCH --cpus-per-gpu=1\n#SBATCH -c 2\n./a\n"),
               IsEmpty());
 }
