@@ -48,6 +48,7 @@ class ShardReading {
   struct Numbered {
     const ShardMember* member = nullptr;
     std::size_t number = 0;
+    formats::ChunkMap::Turn turn = {};
   };
 
  public:
@@ -65,9 +66,12 @@ class ShardReading {
     // Those of a Parquet file lie column by column; windows over grids come chunk by chunk as they are.
     const formats::ChunkMap* const chunks = work_.scan.chunks.get();
     const bool has_windows = chunks != nullptr && chunks->has_windows() && !chunks->has_columns();
-    const auto lies_before = [](const Numbered& a, const Numbered& b) {
-      return a.member->data_offset < b.member->data_offset;
-    };
+    const bool is_shared = chunks != nullptr && chunks->shares_chunks();
+    for (Numbered& member : members_) {
+      const std::uint64_t at = member.member->data_offset;
+      member.turn = is_shared ? chunks->turn(at) : formats::ChunkMap::Turn{.at = at};
+    }
+    const auto lies_before = [](const Numbered& a, const Numbered& b) { return a.turn < b.turn; };
     if (!has_windows) std::stable_sort(members_.begin(), members_.end(), lies_before);
     work_.crcs.assign(members_.size(), 0);
     OK_OR_RETURN(
@@ -98,10 +102,10 @@ class ShardReading {
   Status read_chunks(const formats::ShardFile& file, const GoOn& go_on) {
     // For each thread that reads a shard; of a table a row group's columns.
     constexpr std::uint64_t kLeast = 64u << 20;
-    const ByteCount kept{std::max(kLeast, work_.scan.chunks->largest_window())};
+    const ByteCount kept{std::max(kLeast, work_.scan.chunks->held_for_turns())};
     constexpr std::uint64_t kPiece = 64u << 20;
     const formats::ChunkReader reader(*work_.scan.chunks, std::make_shared<formats::ChunkCache>(kept),
-                                      printable(path_.string()));
+                                      printable(path_.string()), formats::ChunkReader::Keep::records);
     std::vector<std::byte> bytes;
     for (const Numbered& numbered : members_) {
       std::uint32_t& crc = work_.crcs[numbered.number];

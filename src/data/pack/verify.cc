@@ -26,6 +26,7 @@ struct Extent {
   Component component;
   std::uint64_t sample = 0;
   std::uint32_t crc = 0;
+  formats::ChunkMap::Turn turn = {};  // when its chunk is read
 };
 
 // Checks one shard: a single pass from front to back feeds both the block hashes and the CRCs.
@@ -157,10 +158,10 @@ class ShardCheck {
   void check_unpacked(const formats::ShardFile& file, const GoOn& go_on) {
     constexpr std::uint64_t kLeast = 64u << 20;  // for each thread; of a table a row group's columns
     constexpr std::uint64_t kUnpacked = 64u << 20;
-    const ByteCount kept{std::max(kLeast, section_.chunks()->largest_window())};
+    const ByteCount kept{std::max(kLeast, section_.chunks()->held_for_turns())};
     list_extents();
     const formats::ChunkReader reader(*section_.chunks(), std::make_shared<formats::ChunkCache>(kept),
-                                      info_.file);
+                                      info_.file, formats::ChunkReader::Keep::records);
     Bytes bytes;
     for (Extent& extent : extents_) {
       const Component& c = extent.component;
@@ -188,8 +189,12 @@ class ShardCheck {
     const bool has_windows = chunks != nullptr && chunks->has_windows() && !chunks->has_columns();
     if (has_windows) return;  // over grids: chunk by chunk as they are
     // Pack writes them in order; an index made by others need not.
-    std::sort(extents_.begin(), extents_.end(),
-              [](const Extent& a, const Extent& b) { return a.component.offset < b.component.offset; });
+    const bool is_shared = chunks != nullptr && chunks->shares_chunks();
+    for (Extent& extent : extents_) {
+      const std::uint64_t at = extent.component.offset;
+      extent.turn = is_shared ? chunks->turn(at) : formats::ChunkMap::Turn{.at = at};
+    }
+    std::ranges::sort(extents_, {}, &Extent::turn);
   }
 
   // Adds a block to the CRCs of the files that lie in it, and judges those that end in it.

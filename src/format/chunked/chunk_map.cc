@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <tuple>
 
 #include "base/encode.h"
 #include "base/json/json.h"
@@ -24,6 +26,19 @@ constexpr std::uint64_t kLargestElement = 1u << 20;
 Status too_large(std::string_view subject, std::uint64_t bytes) {
   return invalid("{}: its chunks unpack to {} bytes each (at most 1 GiB is read where it lies)", subject,
                  bytes);
+}
+
+// Elements of a member are as far apart as records are.
+Status measure_record(ChunkMap::Array& array, std::string_view subject) {
+  const std::uint64_t member = array.record->member_bytes;
+  const bool fits = array.chunk_bytes == member ||
+                    std::find(array.strides.begin(), array.strides.end(), member) != array.strides.end();
+  if (!fits) return corrupt("{}: its records do not fit in it", subject);
+  for (std::uint64_t& stride : array.strides) {
+    if (stride >= member) stride = stride / member * array.record->bytes;
+  }
+  array.held_bytes = array.is.coder->whole(array.chunk_bytes);
+  return {};
 }
 
 // The sizes of an array of a grid, and whether there are so many chunks as it says.
@@ -54,7 +69,9 @@ Status measure_grid(ChunkMap::Array& array, std::string_view subject) {
   }
   if (chunks != is.places.size()) return damaged("its chunks are not all there");
   array.strides = c_strides(is.chunks, is.element_bytes);
-  return {};
+  array.held_bytes = array.chunk_bytes;
+  if (is.coder) array.record = is.coder->record();
+  return array.record ? measure_record(array, subject) : Status();
 }
 
 Status measure_list(ChunkMap::Array& array, std::string_view subject) {
@@ -228,7 +245,24 @@ Result<ChunkMap> ChunkMap::create(std::vector<ChunkedArray> arrays, std::uint64_
     if (array.bytes >= kMostBytes - begin) return corrupt("{}: its sizes overflow", name);
     begin += array.bytes;
   }
+  map.share_chunks();
   return map;
+}
+
+void ChunkMap::share_chunks() {
+  std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::size_t> latest;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    Array& array = arrays_[i];
+    array.held_as = i;
+    if (!array.record || array.is.places.empty()) continue;
+    std::size_t& same = latest[{array.record->packing, array.is.places[0].offset, array.held_bytes}];
+    // 0 may be another array altogether, which is none of records then, or has other places.
+    const bool is_same = same < i && arrays_[same].record && arrays_[same].held_bytes == array.held_bytes &&
+                         arrays_[same].record->packing == array.record->packing &&
+                         arrays_[same].is.places == array.is.places;
+    if (is_same) array.held_as = same;
+    if (!is_same) same = i;
+  }
 }
 
 // REQUIRES: `array` is the last one so far.

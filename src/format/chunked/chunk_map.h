@@ -60,7 +60,17 @@ class ChunkCoder {
   /// What a chunk of so many bytes of elements unpacks to before they are picked out of it. REQUIRES:
   /// bytes <= kLargestChunk.
   virtual std::uint64_t whole(std::uint64_t bytes) const { return bytes; }
-  /// Exactly `bytes`, or Corrupt, beginning with `subject`.
+  /// Where elements lie in what decode() gives of records, every `swap_unit` bytes of them turned round.
+  struct Record {
+    std::uint64_t bytes = 0;   ///< of a record
+    std::uint64_t offset = 0;  ///< of the member in it
+    std::uint64_t member_bytes = 0;
+    std::size_t swap_unit = 1;
+    std::string packing;  ///< the same where decode() gives the same records
+  };
+  /// Of kind record.
+  virtual std::optional<Record> record() const { return std::nullopt; }
+  /// Exactly `bytes`, of records whole(bytes) as they are, or Corrupt, beginning with `subject`.
   virtual Result<Buffer> decode(const StoredChunk& place, std::uint64_t bytes,
                                 std::span<const std::byte> stored, std::string_view subject) const = 0;
 };
@@ -95,8 +105,11 @@ class ChunkMap {
     std::uint64_t bytes = 0;
     std::uint64_t row_bytes = 0;  ///< without its head
     std::uint64_t chunk_bytes = 0;
-    Extents counts;                          ///< chunks along each dimension
-    Extents strides;                         ///< of an unpacked chunk
+    Extents counts;                ///< chunks along each dimension
+    Extents strides;               ///< of an unpacked chunk: of records as far apart as they are
+    std::size_t held_as = 0;       ///< the first array that unpacks to the same chunks: of the same records
+    std::uint64_t held_bytes = 0;  ///< of such a chunk
+    std::optional<ChunkCoder::Record> record;
     std::vector<std::uint64_t> page_begins;  ///< of a list, from 0, and its end
 
     std::uint64_t unit() const { return is.head.size() + row_bytes; }
@@ -117,6 +130,19 @@ class ChunkMap {
   bool has_windows() const;
   /// Whether chunks are columns of a table.
   bool has_columns() const;
+  /// Whether arrays are members of the same records, so that one unpacked chunk serves several.
+  bool shares_chunks() const;
+  /// An order of places in which each chunk is needed for one stretch: array after array, those that share
+  /// chunks row by row.
+  struct Turn {
+    std::size_t held_as = 0;
+    std::uint64_t row = 0;
+    std::uint64_t at = 0;
+    auto operator<=>(const Turn&) const = default;
+  };
+  Turn turn(std::uint64_t at) const;
+  /// What a cache has to hold, so that each chunk is unpacked once in that order.
+  std::uint64_t held_for_turns() const;
   /// Unpacked bytes of one chunk of each of the arrays that a row of windows shows; 0 without any.
   std::uint64_t largest_window() const;
   /// Unpacked bytes of all chunks that one sample touches, at most: what has to be kept for its neighbours.
@@ -141,6 +167,7 @@ class ChunkMap {
 
  private:
   Status measure_windows(Array& array, std::string_view subject) const;
+  void share_chunks();
 
   std::vector<Array> arrays_;
   std::vector<ShardPart> parts_;

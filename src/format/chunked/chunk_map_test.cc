@@ -128,6 +128,61 @@ TEST(ChunkMap, a_member_is_picked_out_of_records) {
   }
 }
 
+// Bytes 1 and 2 of each record as one number, and 3 and 4 behind a head.
+void expect_rows(const Records& records, const ChunkMap& map, const ChunkReader& reader) {
+  const ShardFile file = ShardFile::open(records.file()).value();
+  std::string expected, found;
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    const auto at = [row](std::uint64_t byte) { return static_cast<char>(10 * row + byte); };
+    expected += {at(2), at(1), '<', '>', at(3), at(4)};
+    const std::uint64_t other = 2 * kRows + 4 * row;
+    for (const auto& [offset, bytes] : {std::pair(2 * row, 2u), std::pair(other, 4u)}) {
+      std::string out(bytes, '?');
+      ASSERT_TRUE(reader.read(file, offset, std::as_writable_bytes(std::span(out))).ok());
+      found += out;
+    }
+    EXPECT_LT(map.turn(2 * row), map.turn(other));
+    EXPECT_EQ(map.turn(2 * row).row, map.turn(other).row);
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TEST(ChunkMap, members_of_the_same_records_share_unpacked_chunks) {
+  for (const bool is_packed : {false, true}) {
+    Records records(is_packed);
+    ChunkedArray other = records.array;  // bytes 3 and 4 of each record, behind a head
+    std::vector<hdf5::Filter> filters;
+    if (is_packed) filters = {{.id = 1, .name = "deflate", .values = {6}}};
+    other.coder =
+        hdf5::chunk_coder(filters, 1, hdf5::RecordMember{.record_bytes = 5, .offset = 3, .bytes = 2});
+    other.head = "<>";
+    const ChunkMap map = ChunkMap::create({records.array, other}, records.bytes.size(), "x.h5").value();
+    EXPECT_TRUE(map.shares_chunks());
+    EXPECT_EQ(map.held_for_turns(), 4u * 5);
+    for (const auto keep : {ChunkReader::Keep::member, ChunkReader::Keep::records}) {
+      const auto cache = std::make_shared<ChunkCache>(ByteCount{1u << 20});
+      const ChunkReader reader(map, cache, "x.h5", keep);
+      expect_rows(records, map, reader);
+      EXPECT_EQ(cache->counts().loads, keep == ChunkReader::Keep::records ? 3u : 6u);
+    }
+    // Another place of one chunk: other records.
+    other.places[1].offset += 5;
+    const auto apart = ChunkMap::create({records.array, other}, records.bytes.size(), "x.h5");
+    ASSERT_TRUE(apart.ok());
+    EXPECT_FALSE(apart->shares_chunks());
+  }
+}
+
+TEST(ChunkMap, records_across_the_dimensions_of_an_array_are_damaged) {
+  Records records(false);
+  records.array.shape = {kRows, 3};
+  records.array.chunks = {4, 3};
+  records.array.coder =
+      hdf5::chunk_coder({}, 2, hdf5::RecordMember{.record_bytes = 5, .offset = 0, .bytes = 4});
+  EXPECT_EQ(ChunkMap::create({records.array}, records.bytes.size(), "x.h5").status().to_string(),
+            "x.h5: dataset 'x/y': its records do not fit in it");
+}
+
 TEST(ChunkMap, a_member_that_does_not_fit_its_record_or_element_is_damaged) {
   const Records records(false);
   const auto coder_of = [&](std::string_view member) {

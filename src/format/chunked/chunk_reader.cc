@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "format/chunks/filters.h"
+
 namespace stoker::formats {
 
 namespace {
@@ -12,8 +14,13 @@ constexpr int kArrayShift = 40;  // fewer chunks than 2^27 each, and fewer array
 
 }  // namespace
 
-ChunkReader::ChunkReader(const ChunkMap& map, std::shared_ptr<ChunkCache> cache, std::string subject)
-    : map_(map), cache_(std::move(cache)), subject_(std::move(subject)), owner_(cache_->new_owner()) {}
+ChunkReader::ChunkReader(const ChunkMap& map, std::shared_ptr<ChunkCache> cache, std::string subject,
+                         Keep keep)
+    : map_(map),
+      cache_(std::move(cache)),
+      subject_(std::move(subject)),
+      owner_(cache_->new_owner()),
+      keep_(keep) {}
 
 ChunkReader::~ChunkReader() { cache_->forget(owner_); }
 
@@ -28,14 +35,24 @@ Result<Buffer> ChunkReader::load(const ShardFile& file, const Array& array, std:
   RETURN_IF_ERROR(file.read_at(place.offset, stored.bytes()).with_context(where));
   const std::uint64_t bytes = array.is.is_list() ? place.unpacked() : array.chunk_bytes;
   OK_OR_RETURN(elements, array.is.coder->decode(place, bytes, stored.bytes(), where));
-  if (elements.bytes().size() != bytes)
-    return corrupt("{}: unpacks to {} bytes, expected {}", where, elements.bytes().size(), bytes);
-  return std::move(elements);
+  const std::uint64_t expected = array.is.is_list() ? bytes : array.held_bytes;
+  if (elements.bytes().size() != expected)
+    return corrupt("{}: unpacks to {} bytes, expected {}", where, elements.bytes().size(), expected);
+  if (!array.record || holds_records(array)) return std::move(elements);
+  Buffer member(bytes);
+  if (member.bytes().size() != bytes) return unavailable("{}: no memory for {} bytes", where, bytes);
+  copy_box({elements.bytes().data() + array.record->offset, array.strides},
+           {member.bytes().data(), c_strides(array.is.chunks, array.is.element_bytes)}, array.is.chunks,
+           array.is.element_bytes);
+  if (array.record->swap_unit > 1) swap_bytes(member.bytes(), array.record->swap_unit);
+  return member;
 }
 
 Result<ChunkCache::Chunk> ChunkReader::chunk(const ShardFile& file, std::size_t array,
                                              std::uint64_t number) const {
-  return cache_->get({owner_, std::uint64_t{array} << kArrayShift | number},
+  const bool is_shared = holds_records(map_.arrays()[array]);
+  const std::uint64_t held_as = is_shared ? map_.arrays()[array].held_as : array;
+  return cache_->get({owner_, held_as << kArrayShift | number},
                      [&] { return load(file, map_.arrays()[array], number); });
 }
 
@@ -49,7 +66,8 @@ Status ChunkReader::read(const ShardFile& file, std::uint64_t offset, std::span<
     const auto part = out.first(std::min<std::uint64_t>(out.size(), array.bytes - at));
     if (array.is.is_list()) {
       RETURN_IF_ERROR(read_pages(file, number, at, part));
-    } else if (array.is.shape.size() == 1 && array.is.head.empty() && !array.is.windows) {
+    } else if (array.is.shape.size() == 1 && array.is.head.empty() && !array.is.windows &&
+               !holds_records(array)) {
       RETURN_IF_ERROR(read_elements(file, number, at, part));
     } else {
       RETURN_IF_ERROR(read_rows(file, number, at, part));
@@ -171,23 +189,37 @@ Status ChunkReader::read_box(const ShardFile& file, std::size_t number, const Bo
   const std::size_t dimensions = box.begin.size();
   const Extents no_strides(dimensions);
   const Extents strides = c_strides(box.size, array.is.element_bytes);
+  const bool has_records = holds_records(array);
+  const bool is_picked = array.record && !has_records;
+  const Extents picked = is_picked ? c_strides(array.is.chunks, array.is.element_bytes) : Extents();
+  const Extents& held = is_picked ? picked : array.strides;
+  const std::size_t swap_unit = has_records ? array.record->swap_unit : 1;
+  std::vector<std::byte> turned;  // with all others it is turned round again
+  if (swap_unit > 1) {
+    turned = array.is.fill;
+    swap_bytes(turned, swap_unit);
+  }
+  const std::vector<std::byte>& fill = swap_unit > 1 ? turned : array.is.fill;
   Extents size(dimensions);
-  return for_chunks_of(array, box, [&](std::uint64_t which, const Extents& at) -> Status {
-    std::uint64_t from = 0, to = 0;
+  const Status status = for_chunks_of(array, box, [&](std::uint64_t which, const Extents& at) -> Status {
+    std::uint64_t from = has_records ? array.record->offset : 0;
+    std::uint64_t to = 0;
     for (std::size_t d = 0; d < dimensions; ++d) {
       const std::uint64_t chunk_begin = at[d] * array.is.chunks[d];
       const std::uint64_t begin = std::max(chunk_begin, box.begin[d]);
       size[d] = std::min(chunk_begin + array.is.chunks[d], box.begin[d] + box.size[d]) - begin;
-      from += (begin - chunk_begin) * array.strides[d];
+      from += (begin - chunk_begin) * held[d];
       to += (begin - box.begin[d]) * strides[d];
     }
-    OK_OR_RETURN(held, chunk(file, number, which));  // stays while it is copied
-    const bool is_missing = held->bytes().empty();
-    const std::byte* source = is_missing ? array.is.fill.data() : held->bytes().data() + from;
-    copy_box({source, is_missing ? no_strides : array.strides}, {out.data() + to, strides}, size,
+    OK_OR_RETURN(whole, chunk(file, number, which));  // stays while it is copied
+    const bool is_missing = whole->bytes().empty();
+    const std::byte* source = is_missing ? fill.data() : whole->bytes().data() + from;
+    copy_box({source, is_missing ? no_strides : held}, {out.data() + to, strides}, size,
              array.is.element_bytes);
     return {};
   });
+  if (status.ok() && swap_unit > 1) swap_bytes(out, swap_unit);
+  return status;
 }
 
 void ChunkReader::will_need(const ShardFile& file, std::uint64_t offset, std::uint64_t length) const {

@@ -16,8 +16,12 @@ namespace stoker::formats {
 
 class ChunkReader {
  public:
+  /// What is kept of a chunk of records: the member that is read, for those who read one; or all of it, which
+  /// is unpacked once for all members.
+  enum class Keep { member, records };
   /// `map` must outlive it. `subject` starts every error text: the shard's name.
-  ChunkReader(const ChunkMap& map, std::shared_ptr<ChunkCache> cache, std::string subject);
+  ChunkReader(const ChunkMap& map, std::shared_ptr<ChunkCache> cache, std::string subject,
+              Keep keep = Keep::member);
   ~ChunkReader();
   ChunkReader(const ChunkReader&) = delete;
   ChunkReader& operator=(const ChunkReader&) = delete;
@@ -37,6 +41,7 @@ class ChunkReader {
   template <typename Take>
   static Status for_chunks_of(const Array& array, const Box& box, const Take& take);
   Result<ChunkCache::Chunk> chunk(const ShardFile& file, std::size_t array, std::uint64_t number) const;
+  bool holds_records(const Array& array) const { return array.record && keep_ == Keep::records; }
   Result<Buffer> load(const ShardFile& file, const Array& array, std::uint64_t number) const;
   Status read_pages(const ShardFile& file, std::size_t array, std::uint64_t at,
                     std::span<std::byte> out) const;
@@ -52,6 +57,7 @@ class ChunkReader {
   const std::shared_ptr<ChunkCache> cache_;  // shared with the readers of other shards
   const std::string subject_;
   const std::uint64_t owner_;
+  const Keep keep_;
 };
 
 }  // namespace stoker::formats

@@ -23,6 +23,30 @@ std::uint64_t most_chunks(const Windows& windows, const Windows::Part& part, con
 
 }  // namespace
 
+bool ChunkMap::shares_chunks() const {
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    if (arrays_[i].held_as != i) return true;
+  }
+  return false;
+}
+
+ChunkMap::Turn ChunkMap::turn(std::uint64_t at) const {
+  if (at >= bytes()) return {arrays_.size(), 0, at};
+  const Array& array = arrays_[array_at(at)];
+  return {array.held_as, (at - array.begin) / array.unit(), at};
+}
+
+std::uint64_t ChunkMap::held_for_turns() const {
+  std::uint64_t most = largest_window();
+  for (const Array& array : arrays_) {
+    if (!array.record || array.held_as == static_cast<std::size_t>(&array - arrays_.data())) continue;
+    std::uint64_t bytes = array.held_bytes;  // side by side in a row
+    for (std::size_t d = 1; d < array.counts.size(); ++d) bytes *= array.counts[d];
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 ChunkMap::Sum ChunkMap::sum() const {
   Sum sum;
   for (const Array& array : arrays_) {
@@ -42,8 +66,11 @@ std::uint64_t ChunkMap::largest_window() const {
   std::uint64_t largest = 0;
   for (const Array& array : arrays_) {
     std::uint64_t bytes = 0;
-    for (const Windows::Part& part : array.is.windows.value_or(Windows()).parts)
-      bytes += arrays_[part.array].chunk_bytes;
+    std::set<std::size_t> counted;
+    for (const Windows::Part& part : array.is.windows.value_or(Windows()).parts) {
+      const Array& of = arrays_[part.array];
+      if (counted.insert(of.held_as).second) bytes += of.held_bytes;
+    }
     largest = std::max(largest, bytes);
   }
   return largest;

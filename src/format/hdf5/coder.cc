@@ -23,11 +23,15 @@ class Hdf5Coder final : public ChunkCoder {
   Kind kind() const override { return member_ ? Kind::record : Kind::hdf5; }
 
   std::string to_text() const override {
-    json list = json::array();
-    for (const hdf5::Filter& filter : filters_) list.push_back({filter.id, filter.values});
-    json text = {{"filters", std::move(list)}, {"swap", swap_unit_}};
+    json text = {{"filters", filters_text()}, {"swap", swap_unit_}};
     if (member_) text["member"] = {member_->record_bytes, member_->offset, member_->bytes};
     return json_text(text);
+  }
+
+  std::optional<Record> record() const override {
+    if (!member_) return std::nullopt;
+    return Record{member_->record_bytes, member_->offset, member_->bytes, swap_unit_,
+                  json_text(filters_text())};
   }
 
   std::uint64_t whole(std::uint64_t bytes) const override { return member_ ? member_->whole(bytes) : bytes; }
@@ -42,24 +46,27 @@ class Hdf5Coder final : public ChunkCoder {
     }
     if (bytes % member_->bytes != 0 || whole(bytes) > kLargestChunk)
       return corrupt("{}: its records do not fit in it", subject);
-    if (filters_.empty() && stored.size() <= whole(bytes)) return picked(stored, bytes, subject);
-    OK_OR_RETURN(records, hdf5::undo_filters(filters_, skipped, whole(bytes), stored, subject));
-    return picked(records.bytes(), bytes, subject);
+    if (filters_.empty() && stored.size() <= whole(bytes)) return copied(stored, whole(bytes), subject);
+    return hdf5::undo_filters(filters_, skipped, whole(bytes), stored, subject);
   }
 
  private:
+  json filters_text() const {
+    json list = json::array();
+    for (const hdf5::Filter& filter : filters_) list.push_back({filter.id, filter.values});
+    return list;
+  }
+
   // The last piece of records that nothing packs has fewer of them; zeros stand for the others.
-  Result<Buffer> picked(std::span<const std::byte> records, std::uint64_t bytes,
+  Result<Buffer> copied(std::span<const std::byte> records, std::uint64_t bytes,
                         std::string_view subject) const {
     if (records.size() % member_->record_bytes != 0)
       return corrupt("{}: holds {} bytes, records have {}", subject, records.size(), member_->record_bytes);
-    Buffer elements(bytes);
-    if (elements.bytes().size() != bytes) return unavailable("{}: no memory for {} bytes", subject, bytes);
-    const auto own = elements.bytes().first(records.size() / member_->record_bytes * member_->bytes);
-    member_->pick(records, own);
-    std::memset(own.data() + own.size(), 0, bytes - own.size());
-    if (swap_unit_ > 1) swap_bytes(own, swap_unit_);
-    return elements;
+    Buffer whole(bytes);
+    if (whole.bytes().size() != bytes) return unavailable("{}: no memory for {} bytes", subject, bytes);
+    std::memcpy(whole.bytes().data(), records.data(), records.size());
+    std::memset(whole.bytes().data() + records.size(), 0, bytes - records.size());
+    return whole;
   }
 
   std::vector<hdf5::Filter> filters_;
