@@ -2,6 +2,7 @@
 
 import json
 import random
+import subprocess
 from pathlib import Path
 
 import numpy
@@ -238,6 +239,23 @@ def test_what_does_not_fit_the_table_is_refused(stoker, table, options, said):
 )
 def test_words_that_say_nothing_are_refused(stoker, table, options, said):
     assert said in refusal(stoker, *options)
+
+
+def test_more_tables_than_files_may_be_open_are_converted(stoker, tmp_path):
+    (tmp_path / "tables").mkdir()
+    for i in range(150):
+        table = pyarrow.table({"x": numpy.arange(3) + 3 * i, "label": [0, 1, 2]})
+        pyarrow.parquet.write_table(table, tmp_path / f"tables/part-{i:05}.parquet")
+    few = ["bash", "-c", 'ulimit -n 64; exec "$@"', "few"]
+    command = [stoker.path, "data", "convert", "tables"]
+    subprocess.run(
+        [*few, *command, "few", "--format", "tar"], cwd=tmp_path, check=True, capture_output=True, timeout=120
+    )
+    stoker("data", "convert", "tables", "many", "--format", "tar", code=0)
+    found = arrays(tmp_path / "few", "npy")
+    assert [int(found[key]) for key in sorted(found)] == list(range(450))
+    for shard in sorted((tmp_path / "many").glob("*.tar")):
+        assert shard.read_bytes() == (tmp_path / "few" / shard.name).read_bytes()
 
 
 def test_options_of_tables_are_for_tables(stoker, tmp_path):

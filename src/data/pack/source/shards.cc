@@ -2,7 +2,6 @@
 // for the files of a folder.
 #include <algorithm>
 #include <atomic>
-#include <sys/resource.h>
 
 #include "base/encode.h"
 #include "base/thread.h"
@@ -13,6 +12,7 @@
 #include "data/look/streams/stream_scan.h"
 #include "data/look/tables/class_names.h"
 #include "data/look/tables/paths/table_tree.h"
+#include "data/pack/source/scratch_files.h"
 #include "data/pack/source/shards_tree.h"
 #include "data/pack/source/taker.h"
 #include "data/pack/source/tree.h"
@@ -35,7 +35,7 @@ std::string key_of(const formats::IndexSection& section, const formats::ShardInf
 Status take_section(const formats::IndexSection& section, const formats::ShardInfo& shard,
                     std::uint32_t split, Taker& taker) {
   const std::string where = taker.tree().shown(shard.file);
-  const std::uint32_t number = taker.tree().add_shard(shard.file, shard.bytes, std::nullopt);
+  const std::uint32_t number = taker.tree().add_shard(shard.file, shard.bytes, nullptr);
   std::vector<Member> members;
   for (std::uint64_t sample = 0; sample < section.samples(); ++sample) {
     members.clear();
@@ -79,27 +79,32 @@ struct Foreign {
   std::optional<NpySet> rows;                    // of NumPy's files
   std::int64_t modified_ns = 0;
   UnpackedShard shard;
+  ScratchFile file_at;  // what it was unpacked to
+  ScratchFile made_at;  // and what was made of its values
   Status status;
 };
+
+// Where what was unpacked is read from now on.
+Status keep_open(Foreign& shard, ScratchFiles& files) {
+  if (shard.shard.file) {
+    OK_OR_RETURN(file, files.keep(std::move(*shard.shard.file)));
+    shard.file_at = std::move(file);
+  }
+  if (shard.shard.made) {
+    OK_OR_RETURN(made, files.keep(std::move(*shard.shard.made)));
+    shard.made_at = std::move(made);
+  }
+  return {};
+}
 
 std::int64_t modified_ns(const Path& path) {
   std::error_code ignored;
   return std::filesystem::last_write_time(path, ignored).time_since_epoch().count();
 }
 
-// What is unpacked stays open until it is packed: two files of a shard at most. The soft limit of many
-// systems, 1024, is for programs that use select().
-void allow_open_files(std::size_t shards) {
-  constexpr std::size_t kOthers = 256;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= 2 * shards + kOthers) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 2 * shards + kOthers);
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOptions& options,
                 Progress& progress) {
-  allow_open_files(shards.size());
+  ScratchFiles files(options.scratch, 2 * shards.size());
   std::atomic<std::size_t> next{0};
   std::atomic<std::uint64_t> done{0};
   const auto work = [&] {
@@ -113,7 +118,7 @@ Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOp
               ? unpack_npy(folder, *shards[i].rows, options.scratch, progress)
               : scan_or_unpack(path, options.scratch, {options.table, shards[i].table}, progress);
       if (scan.ok()) shards[i].shard = std::move(*scan);
-      if (!scan.ok()) shards[i].status = scan.status();
+      shards[i].status = scan.ok() ? keep_open(shards[i], files) : scan.status();
       progress.report({.done = ++done, .total = shards.size(), .unit = "shards listed", .bytes = {}});
     }
   };
@@ -139,10 +144,9 @@ Status take_foreign(Foreign& shard, Taker& taker) {
     if (shard.shard.scan.samples.empty()) return {};
   }
   const std::uint32_t split = taker.split(name);
-  const std::uint32_t number =
-      taker.tree().add_shard(shard.file, shard.shard.scan.bytes, std::move(shard.shard.file));
+  const std::uint32_t number = taker.tree().add_shard(shard.file, shard.shard.scan.bytes, shard.file_at.file);
   std::uint32_t made = number;
-  if (shard.shard.made) made = taker.tree().add_shard(shard.file, 0, std::move(shard.shard.made));
+  if (shard.made_at.file) made = taker.tree().add_shard(shard.file, 0, shard.made_at.file);
   for (const auto& [name, samples] : shard.shard.scan.not_taken)
     taker.source().not_carried[printable(name)] += samples;
   std::vector<Member> members;
@@ -153,12 +157,13 @@ Status take_foreign(Foreign& shard, Taker& taker) {
     }
     members.clear();
     for (const ShardMember& member : sample.members) {
+      const std::uint64_t begin = member.is_made ? shard.made_at.begin : shard.file_at.begin;
       members.push_back({.extension = member.extension,
                          .bytes = member.bytes,
                          .stamp = shard.modified_ns,
                          .place = {.shard = member.is_made ? made : number,
-                                   .offset = member.data_offset,
-                                   .record_at = sample.offset,
+                                   .offset = begin + member.data_offset,
+                                   .record_at = begin + sample.offset,
                                    .record_bytes = sample.bytes}});
     }
     const std::int64_t label = sample.label.value_or(-1);

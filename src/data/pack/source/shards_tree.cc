@@ -40,7 +40,8 @@ class OpenShards {
 ShardsTree::ShardsTree(Path folder, Proof proof, std::shared_ptr<Pace> pace)
     : folder_(std::move(folder)), proof_(proof), pace_(std::move(pace)), number_(next_tree()) {}
 
-std::uint32_t ShardsTree::add_shard(std::string file, std::uint64_t bytes, std::optional<File> unpacked) {
+std::uint32_t ShardsTree::add_shard(std::string file, std::uint64_t bytes,
+                                    std::shared_ptr<const File> unpacked) {
   shards_.push_back({std::move(file), bytes, std::move(unpacked)});
   return static_cast<std::uint32_t>(shards_.size() - 1);
 }
@@ -94,7 +95,7 @@ std::string ShardsTree::name_of(std::uint32_t shard) const {
 
 Result<const File*> ShardsTree::open(std::uint32_t shard) const {
   // Opened before any thread: all tables of open files have it.
-  if (shards_[shard].unpacked) return &*shards_[shard].unpacked;
+  if (shards_[shard].unpacked) return shards_[shard].unpacked.get();
   thread_local OpenShards opened;
   opened.serve(number_);
   if (const File* file = opened.find(shard)) return file;

@@ -36,7 +36,7 @@ class ShardsTree final : public SourceTree {
   ShardsTree(Path folder, Proof proof, std::shared_ptr<Pace> pace);
 
   /// The number that a place has as its `shard`. `unpacked` is what is read in its stead.
-  std::uint32_t add_shard(std::string file, std::uint64_t bytes, std::optional<File> unpacked);
+  std::uint32_t add_shard(std::string file, std::uint64_t bytes, std::shared_ptr<const File> unpacked);
   /// The number that a SourceFile has as its `place`.
   std::uint64_t add_place(const ShardPlace& place);
   Proof proof() const { return proof_; }
@@ -54,7 +54,7 @@ class ShardsTree final : public SourceTree {
   struct Shard {
     std::string file;
     std::uint64_t bytes = 0;
-    std::optional<File> unpacked;
+    std::shared_ptr<const File> unpacked;  // perhaps by several shards
   };
 
   std::string name_of(std::uint32_t shard) const;
