@@ -1,7 +1,6 @@
 #include "explain/script/rules/commands/near_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -18,10 +17,6 @@ std::string bare_name(std::string_view name) {
   std::string bare = to_lower(name);
   std::erase(bare, '_');
   return bare;
-}
-
-bool has_lower(std::string_view name) {
-  return std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c) != 0; });
 }
 
 // Variables that the script sets, for all that follows, by what they may be mistaken for.

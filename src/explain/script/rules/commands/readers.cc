@@ -12,10 +12,10 @@ struct Reader {
   std::string_view program;  ///< that reads files of that ending
 };
 
-constexpr Reader kReaders[] = {{".py", "python"}, {".sh", "bash"}, {".R", "Rscript"}, {".jl", "julia"}};
+constexpr Reader kReadBy[] = {{".py", "python"}, {".sh", "bash"}, {".R", "Rscript"}, {".jl", "julia"}};
 
 std::string_view reader_of(std::string_view file) {
-  for (const Reader& reader : kReaders) {
+  for (const Reader& reader : kReadBy) {
     if (file.ends_with(reader.ending)) return reader.program;
   }
   return "";

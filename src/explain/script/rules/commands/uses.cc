@@ -1,6 +1,7 @@
 #include "explain/script/rules/commands/uses.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "explain/bash/characters.h"
 #include "explain/bash/parser.h"
@@ -88,6 +89,10 @@ std::string resolved_text(const bash::Word& word, const Script& script) {
 
 bool only_speaks(const Call& call) {
   return is_one_of(call.program, {"echo", "printf", "[", "[[", "test", "export", "mail", "read", "unset"});
+}
+
+bool has_lower(std::string_view name) {
+  return std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c) != 0; });
 }
 
 }  // namespace stoker::explain

@@ -29,4 +29,7 @@ std::string resolved_text(const bash::Word& word, const Script& script);
 /// Prints, or looks at a condition: nothing is lost with a word of it.
 bool only_speaks(const Call& call);
 
+/// Whether one of its letters is a small one.
+bool has_lower(std::string_view name);
+
 }  // namespace stoker::explain

@@ -91,10 +91,6 @@ void find_unset_variable(const Script& script, Report& report) {
   }
 }
 
-bool has_lower(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::islower(c) != 0; });
-}
-
 // "sample" of "$sample_R1": the longest beginning that has a value; "" without one.
 std::string glued_name(const Script& script, std::string_view name) {
   for (std::size_t size = name.size() - 1; size >= 2; --size) {
