@@ -21,13 +21,7 @@ std::vector<ScriptFinding> findings(std::string_view script, const Words& words)
 }
 
 TEST(French, every_rule_over_scripts_is_said) {
-  for (const auto& table :
-       {header_rules(),      line_rules(),    value_rules(),   omission_rules(), clash_rules(),
-        placeholder_rules(), log_rules(),     node_rules(),    rank_rules(),     ending_rules(),
-        shell_rules(),       name_rules(),    step_rules(),    load_rules(),     habit_rules(),
-        tool_rules(),        cluster_rules(), site_rules(),    word_rules(),     program_rules(),
-        variable_rules(),    end_rules(),     nothing_rules(), path_rules(),     language_rules(),
-        list_rules()}) {
+  for (const auto& table : rule_tables()) {
     for (const Rule& rule : table) {
       EXPECT_NE(kFrench.of(rule.why).data(), rule.why.data()) << rule.name;
       const auto english = findings(rule.bad, Words());

@@ -18,15 +18,6 @@ constexpr std::size_t kMostFindings = 200;  // of one rule
 constexpr std::size_t kLongestText = 400;
 constexpr std::size_t kLongestFix = 2000;
 
-std::vector<std::span<const Rule>> tables() {
-  return {header_rules(),      line_rules(),    value_rules(),   omission_rules(), clash_rules(),
-          placeholder_rules(), log_rules(),     node_rules(),    rank_rules(),     ending_rules(),
-          shell_rules(),       name_rules(),    step_rules(),    load_rules(),     habit_rules(),
-          tool_rules(),        cluster_rules(), site_rules(),    word_rules(),     program_rules(),
-          variable_rules(),    end_rules(),     nothing_rules(), path_rules(),     language_rules(),
-          list_rules()};
-}
-
 // Texts of people's own have no limit, what is told of them has.
 void clip(std::string& text, std::size_t most) {
   if (text.size() <= most) return;
@@ -202,7 +193,7 @@ Lint lint_script(const std::string& name, std::string text, const ScriptPlace& p
     finding.fix = format("sed -i '{}' {}", has_dos_lines ? "s/\\r$//" : "s/\\r/\\n/g", shell_quote(name));
     lint.findings.push_back(std::move(finding));
   }
-  for (std::span<const Rule> table : tables()) {
+  for (std::span<const Rule> table : rule_tables()) {
     for (const Rule& rule : table) {
       Report report(*script, place, rule.level);
       rule.find(*script, report);
@@ -246,11 +237,20 @@ ChangedLines changed_lines(std::string_view text, const std::vector<Edit>& edits
   return changed;
 }
 
+std::vector<std::span<const Rule>> rule_tables() {
+  return {header_rules(),      line_rules(),    value_rules(),   omission_rules(), clash_rules(),
+          placeholder_rules(), log_rules(),     node_rules(),    rank_rules(),     ending_rules(),
+          shell_rules(),       name_rules(),    step_rules(),    load_rules(),     habit_rules(),
+          tool_rules(),        cluster_rules(), site_rules(),    word_rules(),     program_rules(),
+          variable_rules(),    end_rules(),     nothing_rules(), path_rules(),     language_rules(),
+          list_rules()};
+}
+
 std::vector<RuleText> rule_texts() {
   std::vector<RuleText> texts;
   texts.push_back({"dos-line-ends", Level::job, "sbatch refuses scripts with line ends of DOS",
                    "#!/bin/bash\\r", "editors of Windows"});
-  for (std::span<const Rule> table : tables()) {
+  for (std::span<const Rule> table : rule_tables()) {
     for (const Rule& rule : table) texts.push_back({rule.name, rule.level, rule.why, rule.bad, rule.origin});
   }
   return texts;

@@ -17,13 +17,7 @@ using ::testing::IsEmpty;
 
 std::vector<const Rule*> all_rules() {
   std::vector<const Rule*> rules;
-  for (std::span<const Rule> table :
-       {header_rules(),      line_rules(),    value_rules(),   omission_rules(), clash_rules(),
-        placeholder_rules(), log_rules(),     node_rules(),    rank_rules(),     ending_rules(),
-        shell_rules(),       name_rules(),    step_rules(),    load_rules(),     habit_rules(),
-        tool_rules(),        cluster_rules(), site_rules(),    word_rules(),     program_rules(),
-        variable_rules(),    end_rules(),     nothing_rules(), path_rules(),     language_rules(),
-        list_rules()}) {
+  for (std::span<const Rule> table : rule_tables()) {
     for (const Rule& rule : table) rules.push_back(&rule);
   }
   return rules;

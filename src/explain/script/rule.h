@@ -105,5 +105,7 @@ std::span<const Rule> nothing_rules();
 std::span<const Rule> path_rules();
 std::span<const Rule> language_rules();
 std::span<const Rule> list_rules();
+/// All of them, in the order in which they find.
+std::vector<std::span<const Rule>> rule_tables();
 
 }  // namespace stoker::explain

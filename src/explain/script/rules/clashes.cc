@@ -115,6 +115,17 @@ std::set<std::string, std::less<>> made_here(const Script& script) {
   return made;
 }
 
+// A program that PATH does not lead to is found with `before` before it.
+void tell_not_in_path(const Call& call, std::string_view typed, std::string_view before, Report& report) {
+  const std::size_t at = call.program_word->span.begin;
+  report.replace(
+      {at, at},
+      report.say("{} is looked for in PATH, where a file of this folder is not: the command is not "
+                 "found",
+                 printable(typed)),
+      std::string(before));
+}
+
 // Scripts of a project, and no programs of a package.
 bool is_usual_script(std::string_view name) {
   return is_one_of(name, {"train.sh", "run.sh", "main.sh", "test.sh", "eval.sh", "script.sh", "start.sh",
@@ -131,13 +142,7 @@ void find_own_without_folder(const Script& script, Report& report) {
         typed.find('/') != std::string_view::npos || (!made.contains(typed) && !is_usual_script(typed)) ||
         call.program_word != &call.command->words[0])
       continue;
-    const std::size_t at = call.program_word->span.begin;
-    report.replace(
-        {at, at},
-        report.say("{} is looked for in PATH, where a file of this folder is not: the command is not "
-                   "found",
-                   printable(typed)),
-        "./");
+    tell_not_in_path(call, typed, "./", report);
   }
 }
 
@@ -162,13 +167,7 @@ void find_script_as_program(const Script& script, Report& report) {
     if (!is_usual && !path_exists(file)) continue;
     // srun, after PATH, looks at the folder too, for what may be executed (search_path in Slurm's srun).
     if (call.context.launcher && ::access(file.c_str(), X_OK) == 0) continue;
-    const std::size_t at = call.program_word->span.begin;
-    report.replace(
-        {at, at},
-        report.say("{} is looked for in PATH, where a file of this folder is not: the command is not "
-                   "found",
-                   printable(typed)),
-        "python ");
+    tell_not_in_path(call, typed, "python ", report);
   }
 }
 
