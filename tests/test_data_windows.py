@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import h5py
@@ -192,7 +193,7 @@ def test_windows_are_of_arrays_and_are_not_packed(stoker, tmp_path):
     (tmp_path / "tars").mkdir()
     (tmp_path / "tars/train-0.tar").write_bytes(bytes(10240))
     assert (
-        "windows are over arrays of HDF5, Zarr and .npy (--window)"
+        "windows are over arrays of HDF5, Zarr and NumPy (--window)"
         in stoker("data", "index", "tars", "--window", "0:2").err
     )
     write_hdf5(tmp_path / "grid")
@@ -288,20 +289,79 @@ def save(file: Path, values: numpy.ndarray) -> None:
         (lambda g: save(g / "x.npy", numpy.array(["a"], "O")), [], "grid/x.npy: NPY: elements of type '|O'"),
         (lambda g: save(g / "x.npy", numpy.float32(1)), [], "grid/x.npy: has no elements along an axis"),
         (lambda g: save(g / "x.npy", numpy.zeros((5, 0))), [], "grid/x.npy: has no elements along an axis"),
-        (lambda g: save(g / "x.npy", T2M), ["--variable", "y"], "grid: no *.h5, *.zarr.zip, *.zarr or y.npy in it"),
+        (
+            lambda g: save(g / "x.npy", T2M),
+            ["--variable", "y"],
+            "grid: no *.h5, *.zarr.zip, *.zarr, *.npz or y.npy in it",
+        ),
         (lambda g: save(g / "x.npy", T2M), ["--variable", "x", "--target", "y", "--lead", "1"], "y.npy: no such file"),
         (
             lambda g: save(g / "x.npy", T2M),
             ["--variable", "x", "--variable", "../x"],
             "--variable, --target: '../x' is no name of a file",
         ),
-        (lambda g: g.mkdir(), [], "grid: no *.h5, *.zarr.zip, *.zarr or *.npy in it (--window)"),
+        (lambda g: g.mkdir(), [], "grid: no *.h5, *.zarr.zip, *.zarr, *.npy or *.npz in it (--window)"),
     ],
 )
 def test_what_is_not_read_of_numpys_files_is_refused(stoker, tmp_path, make, options, message):
     make(tmp_path / "grid")
     done = stoker("data", "index", "grid", "--window", "0:2", *options)
     assert done.code != 0 and message in done.err, done.err
+
+
+def write_npz(file: Path, **more) -> None:
+    file.parent.mkdir(exist_ok=True)
+    numpy.savez(file, t2m=T2M.astype(">f4"), u10=U10, mask=MASK, hours=numpy.arange(SHAPE[0]), **more)
+
+
+def test_members_of_an_archive_are_variables_of_one_grid(stoker, python, tmp_path):
+    write_npz(tmp_path / "grid/train.npz", names=numpy.array(["a", "b"]), late=numpy.zeros(3))
+    before = (tmp_path / "grid/train.npz").read_bytes()
+    index(stoker, *WINDOWS, *["--variable", "t2m", "--variable", "mask", "--target", "u10"])
+    assert (tmp_path / "grid/train.npz").read_bytes() == before
+    expect_numpys_slices(python, {"t2m": T2M, "mask": MASK})
+    stoker("data", "verify", "grid", "--full", code=0)
+
+
+def test_archives_are_shards_of_their_splits_and_of_all_arrays_without_names(stoker, tmp_path):
+    for split in ("train", "val"):
+        write_npz(tmp_path / f"grid/{split}.npz")
+    assert "10 samples, 2 shards" in index(stoker, "--window", "0:10").out
+    info = stoker("data", "info", "grid", code=0).out
+    assert [line.split()[:3] for line in info.splitlines()[2:4]] == [["train", "5", "1"], ["val", "5", "1"]]
+    assert "mask.npy, t2m.npy, u10.npy in npy" in info
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (
+            lambda g: numpy.savez_compressed(g / "x.npz", x=T2M),
+            [],
+            "grid/x.npz: member 'x.npy': is compressed, and windows are read where they lie",
+        ),
+        (lambda g: write_npz(g / "x.npz"), ["--variable", "t3m"], "has no array 't3m'"),
+        (lambda g: numpy.savez(g / "x.npz", x=numpy.asfortranarray(T2M)), [], "is in Fortran order"),
+        (lambda g: numpy.savez(g / "x.npz", x_train=T2M, x_test=T2M), [], "holds several splits: test, train"),
+        (lambda g: numpy.savez(g / "x.npz", x=numpy.array([{}], "O")), [], "|O"),
+        (lambda g: (g / "x.npz").write_bytes(b"PK"), [], "grid/x.npz: "),
+        (lambda g: [write_npz(g / "x.npz"), save(g / "x.npy", T2M)], [], "are of two kinds: x.npy and x.npz"),
+    ],
+)
+def test_what_is_not_read_of_archives_is_refused(stoker, tmp_path, make, options, message):
+    (tmp_path / "grid").mkdir()
+    make(tmp_path / "grid")
+    done = stoker("data", "index", "grid", "--window", "0:2", *options)
+    assert done.code != 0 and message in done.err, done.err
+
+
+def test_a_compressed_archive_is_read_after_its_cure(stoker, tmp_path):
+    (tmp_path / "grid").mkdir()
+    numpy.savez_compressed(tmp_path / "grid/x.npz", x=T2M)
+    cure = stoker("data", "index", "grid", "--window", "0:2").err.split("try: ")[1].splitlines()[0]
+    subprocess.run(cure.replace("OUT.npz", "grid/y.npz"), shell=True, check=True, cwd=tmp_path)
+    (tmp_path / "grid/x.npz").unlink()
+    assert "25 samples, 1 shard" in index(stoker, "--window", "0:2").out
 
 
 def test_damaged_headers_of_numpys_files_are_refused(stoker, tmp_path):

@@ -65,7 +65,7 @@ Status check_kinds(const std::vector<IndexedShard>& shards, std::string_view fol
   return {};
 }
 
-// Each a grid of its own, or of the first variable that is asked for.
+// Each a grid of its own, or of the first variable that is asked for; or each archive.
 Result<ShardsToIndex> shards_of_npy(const std::vector<std::string>& names, const WindowOptions& windows,
                                     std::string_view folder) {
   ShardsToIndex found;
@@ -73,10 +73,17 @@ Result<ShardsToIndex> shards_of_npy(const std::vector<std::string>& names, const
     const std::string before(before_variable(file, windows.variables));
     found.shards.push_back({.file = file, .split = split_of_shard(before), .table = {}});
   }
+  for (const std::string& file : names) {
+    if (!is_npz(file) || file.starts_with('.')) continue;
+    if (!found.shards.empty() && is_npy(found.shards[0].file))
+      return invalid("{}: its shards are of two kinds: {} and {}", folder, printable(found.shards[0].file),
+                     printable(file));
+    found.shards.push_back(shard_called(file));
+  }
   if (!found.shards.empty()) return found;
   if (windows.variables.empty())
-    return invalid("{}: no *.h5, *.zarr.zip, *.zarr or *.npy in it (--window)", folder);
-  return invalid("{}: no *.h5, *.zarr.zip, *.zarr or {}.npy in it (--window)", folder,
+    return invalid("{}: no *.h5, *.zarr.zip, *.zarr, *.npy or *.npz in it (--window)", folder);
+  return invalid("{}: no *.h5, *.zarr.zip, *.zarr, *.npz or {}.npy in it (--window)", folder,
                  printable(windows.variables[0]));
 }
 
@@ -94,7 +101,7 @@ Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where,
                                   const WindowOptions* windows) {
   const std::string name = printable(folder.string());
   const std::string last = (folder / "").parent_path().filename().string();
-  const bool is_called_shard = is_shard(last) || is_npy(last) || is_npz(last);
+  const bool is_called_shard = is_shard(last) || is_numpys(last);
   if (!folder_exists(folder)) {
     if (!path_exists(folder)) return not_found("{}: no such folder", name);
     return is_called_shard ? name_the_folder(folder) : invalid("{}: is no folder", name);

@@ -151,6 +151,8 @@ bool is_npy(std::string_view file) { return file.ends_with(".npy"); }
 
 bool is_npz(std::string_view file) { return file.ends_with(".npz"); }
 
+bool is_numpys(std::string_view file) { return is_npy(file) || is_npz(file); }
+
 bool is_shard(std::string_view file) {
   const std::string_view plain = without_packing(file);
   return plain.ends_with(".tar") || file.ends_with(".tgz") || is_tfrecord(file) || is_parquet(file) ||
@@ -162,7 +164,7 @@ ContainerKind kind_of_shard(std::string_view file) {
   if (is_hdf5(file)) return ContainerKind::hdf5;
   if (is_zarr(file)) return ContainerKind::zarr;
   if (is_mds(file)) return ContainerKind::mds;
-  if (is_npy(file) || is_npz(file)) return ContainerKind::npy;
+  if (is_numpys(file)) return ContainerKind::npy;
   return is_tfrecord(file) ? ContainerKind::tfrecord : ContainerKind::tar;
 }
 

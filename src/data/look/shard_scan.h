@@ -70,6 +70,8 @@ bool is_mds(std::string_view file);
 /// folder has none of another kind, several files a shard perhaps: NpySet.
 bool is_npy(std::string_view file);
 bool is_npz(std::string_view file);
+/// Either of them.
+bool is_numpys(std::string_view file);
 /// Whether it is called as a shard of any other kind: `.tar` or one of the above.
 bool is_shard(std::string_view file);
 /// What kind such a name is of.

@@ -54,7 +54,7 @@ std::string head_text(const FileContents& contents) {
 std::string cure_for(const Path& file) {
   const Path folder = file.has_parent_path() ? file.parent_path() : Path(".");
   const std::string name = file.filename().string();
-  if (data::is_shard(name) || data::is_npy(name) || data::is_npz(name))
+  if (data::is_shard(name) || data::is_numpys(name))
     return format("stoker data index {}", shell_quote(folder.string()));
   return format("stoker data pack {} OUT", shell_quote(file.string()));
 }

@@ -1,5 +1,9 @@
 #include "data/look/arrays/grid.h"
 
+#include "base/text.h"
+#include "data/look/arrays/numpy/npy_sets.h"
+#include "data/look/arrays/numpy/npy_store.h"
+#include "data/look/arrays/row_scan.h"
 #include "data/look/shard_scan.h"
 #include "format/samples/rows.h"
 
@@ -26,12 +30,27 @@ class RowGrid final : public Grid {
   RowArrays rows_;
 };
 
+// The members of an archive that nothing packs.
+Result<RowArrays> open_archive(const Path& file) {
+  const std::string subject = printable(file.string());
+  OK_OR_RETURN(sets, npy_shards(file.parent_path(), {file.filename().string()}));
+  OK_OR_RETURN(archive, open_npz(file));
+  for (const formats::ZipMember& member : archive.zip.members()) {
+    if (!is_npy(member.name) || !member.is_readable() || member.method == 0) continue;
+    return invalid("{}: member '{}': is compressed, and windows are read where they lie", subject,
+                   printable(member.name))
+        .cure(
+            "python3 -c 'import numpy, sys; numpy.savez(sys.argv[2], **numpy.load(sys.argv[1]))' {} OUT.npz",
+            shell_quote(file.string()));
+  }
+  OK_OR_RETURN(store, open_npy_store(file.parent_path(), sets[0]));
+  return RowArrays::open(std::move(store), subject);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Grid>> Grid::open(const Path& file) {
-  const bool is_hdf5_file = is_hdf5(file.filename().string());
-  OK_OR_RETURN(rows,
-               RowArrays::open(file, is_hdf5_file ? formats::ArrayFormat::hdf5 : formats::ArrayFormat::zarr));
+  OK_OR_RETURN(rows, is_npz(file.filename().string()) ? open_archive(file) : open_rows(file));
   return std::unique_ptr<Grid>(std::make_unique<RowGrid>(std::move(rows)));
 }
 

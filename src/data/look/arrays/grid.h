@@ -1,5 +1,5 @@
-// Arrays of numbers that windows are over, of an HDF5 or Zarr file or of .npy files. Used by window_scan.
-// Thread-compatible.
+// Arrays of numbers that windows are over, of an HDF5 or Zarr file, a .npz archive or of .npy files. Used by
+// window_scan. Thread-compatible.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,9 @@ struct GridArray {
 
 class Grid {
  public:
-  /// Of a file that is called as HDF5 or Zarr: the arrays with as many rows as the largest. Errors as
-  /// RowArrays::open().
+  /// Of a file that is called as HDF5 or Zarr, or as .npz: the arrays with as many rows as the largest.
+  /// Errors as RowArrays::open(); Invalid, with a cure, for an archive that is compressed or holds several
+  /// splits.
   static Result<std::unique_ptr<Grid>> open(const Path& file);
   virtual ~Grid() = default;
 

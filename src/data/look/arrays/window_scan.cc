@@ -262,9 +262,10 @@ namespace {
 // Those that are asked for; without any those that the file has.
 Result<std::unique_ptr<Grid>> open_grid(const Path& path, const WindowOptions& options) {
   const std::string name = path.filename().string();
-  if (is_hdf5(name) || is_zarr(name)) return Grid::open(path);
+  if (is_hdf5(name) || is_zarr(name) || is_npz(name)) return Grid::open(path);
   if (!is_npy(name))
-    return invalid("{}: windows are over arrays of HDF5, Zarr and .npy (--window)", printable(path.string()));
+    return invalid("{}: windows are over arrays of HDF5, Zarr and NumPy (--window)",
+                   printable(path.string()));
   std::vector<std::string> names = options.variables;
   if (!names.empty()) names.insert(names.end(), options.targets.begin(), options.targets.end());
   return open_npy_grid(path, names);

@@ -242,8 +242,6 @@ Result<std::vector<Foreign>> shards_of_rows(const Path& folder, const std::vecto
   return shards;
 }
 
-bool is_numpys(std::string_view file) { return is_npy(file) || is_npz(file); }
-
 Result<std::vector<Foreign>> foreign_shards(const Path& where, const std::string& condition,
                                             std::optional<TableFacts>& facts) {
   if (has_index(where)) return shards_of_index(where);
