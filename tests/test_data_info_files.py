@@ -99,6 +99,14 @@ def test_a_numpy_file_says_its_shape(stoker, tmp_path):
     assert info(stoker, tmp_path / "x.npy")["arrays"] == [{"name": "x", "type": "float64", "shape": [30, 8]}]
 
 
+def test_a_numpy_file_that_was_cut_is_told(stoker, tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.zeros((100, 3)))
+    whole = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "x.npy").write_bytes(whole[:-1])
+    done = stoker("data", "info", tmp_path / "x.npy", code=1)
+    assert "x.npy: x: NPY: 2399 bytes of elements, its header promises more" in done.err
+
+
 @pytest.mark.parametrize("save", [numpy.savez, numpy.savez_compressed])
 def test_an_archive_of_numpys_says_the_shapes_of_its_arrays(stoker, tmp_path, save):
     objects = numpy.array([{}], dtype=object)

@@ -365,8 +365,8 @@ namespace {
 bool holds_shards(const Path& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   return names.ok() && std::ranges::any_of(*names, [](std::string_view name) {
-           constexpr std::string_view kEndings[] = {".tar",  ".tfrecord", ".parquet",  ".h5",
-                                                    ".hdf5", ".zarr",     ".zarr.zip", ".mds"};
+           constexpr std::string_view kEndings[] = {".tar",  ".tfrecord", ".parquet", ".h5",  ".hdf5",
+                                                    ".zarr", ".zarr.zip", ".mds",     ".npy", ".npz"};
            return std::ranges::any_of(kEndings,
                                       [&](std::string_view ending) { return name.ends_with(ending); });
          });

@@ -1,7 +1,7 @@
 #include "data/look/inside/file_contents.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -10,6 +10,7 @@
 #include "data/look/lint_items.h"
 #include "data/look/shard_scan.h"
 #include "data/look/tables/leaf_kind.h"
+#include "format/chunks/box.h"
 #include "format/chunks/element_type.h"
 #include "format/parquet/parquet.h"
 #include "format/samples/listing.h"
@@ -41,13 +42,18 @@ Result<FileContents> arrays_of(const Path& file, formats::ArrayFormat format) {
   return contents;
 }
 
-// What an array's header says; or why it is not read.
-Result<Part> npy_part(std::string name, std::span<const std::byte> beginning) {
+// What the header of an array of `size` bytes says; or why it is not read.
+Result<Part> npy_part(std::string name, std::span<const std::byte> beginning, std::uint64_t size) {
   Part part{.name = std::move(name)};
   const Result<NpyLayout> layout = read_npy_layout(beginning);
   if (!layout.ok() && layout.status().code() != Code::invalid) return layout.status();
   const auto type = layout.ok() ? formats::parse_zarr_v2_type(layout->type) : layout.status();
   if (type.ok()) {
+    const std::uint64_t there = size - layout->data_at;
+    const auto promised = formats::product(
+        std::vector<std::uint64_t>(layout->shape.begin(), layout->shape.end()), type->type.bytes);
+    if (!promised || *promised > there)
+      return corrupt("{}: NPY: {} bytes of elements, its header promises more", part.name, there);
     part.type = formats::described(type->type);
     part.shape.emplace(layout->shape.begin(), layout->shape.end());
   } else {
@@ -59,7 +65,7 @@ Result<Part> npy_part(std::string name, std::span<const std::byte> beginning) {
 Result<FileContents> npy_of(const Path& file, const File& opened, std::uint64_t size) {
   std::vector<std::byte> beginning(std::min<std::uint64_t>(size, kLongestNpyHeader));
   RETURN_IF_ERROR(opened.read_at(0, beginning));
-  Result<Part> part = npy_part(file.stem().string(), beginning);
+  Result<Part> part = npy_part(file.stem().string(), beginning, size);
   if (!part.ok()) return part.status().with_context(printable(file.string()));
   FileContents contents{.of = FileContents::Of::arrays, .kind = "NumPy array"};
   contents.parts.push_back(std::move(*part));
@@ -95,7 +101,7 @@ Result<FileContents> npz_of(const Path& file) {
       continue;
     }
     OK_OR_RETURN(beginning, beginning_of(archive.zip, member));
-    Result<Part> part = npy_part(name, beginning);
+    Result<Part> part = npy_part(name, beginning, member.bytes);
     if (!part.ok()) return part.status().with_context(printable(file.string()));
     contents.parts.push_back(std::move(*part));
   }
