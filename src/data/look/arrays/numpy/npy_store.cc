@@ -185,6 +185,8 @@ class NpyStore final : public Store {
     if (member == members.end()) return not_found("{}: is not there any more", subject);
     if (!member->is_readable()) return invalid("{}: is encrypted, or compressed by no deflate", subject);
     if (member->method == 0) {
+      // Where rows are copied nobody compares them later.
+      if (unpacking != nullptr) RETURN_IF_ERROR(unpack(*member, subject, *unpacking, nullptr));
       OK_OR_RETURN(begin, archive_->zip.data_offset(*member));
       return Npy{
           .subject = subject, .file = archive_->file, .begin = begin, .bytes = member->bytes, .base = 0};
@@ -196,6 +198,15 @@ class NpyStore final : public Store {
     return unpacked(*member, subject, *unpacking);
   }
 
+  // All of a member, compared with its CRC-32, into `out` where there is one.
+  Status unpack(const formats::ZipMember& member, const std::string& subject, const Unpacking& unpacking,
+                File* out) const {
+    return archive_->zip.unpack(member, [&](std::span<const std::byte> piece) -> Status {
+      if (unpacking.progress.stop_requested()) return cancelled("{}: interrupted while it was read", subject);
+      return out == nullptr ? Status() : out->write(piece);
+    });
+  }
+
   Result<Npy> unpacked(const formats::ZipMember& member, const std::string& subject,
                        const Unpacking& unpacking) const {
     OK_OR_RETURN(free, free_space(unpacking.scratch));
@@ -203,11 +214,7 @@ class NpyStore final : public Store {
       return no_space("{}: unpacks to {}, {} are free for it", subject, rounded({member.bytes}),
                       rounded(free));
     OK_OR_RETURN(out, formats::nameless_file(unpacking.scratch));
-    RETURN_IF_ERROR(archive_->zip.unpack(member, [&](std::span<const std::byte> piece) -> Status {
-      if (unpacking.progress.stop_requested())
-        return cancelled("{}: interrupted while it was unpacked", subject);
-      return out.write(piece);
-    }));
+    RETURN_IF_ERROR(unpack(member, subject, unpacking, &out));
     return Npy{
         .subject = subject, .file = std::make_shared<const File>(std::move(out)), .bytes = member.bytes};
   }
