@@ -144,7 +144,7 @@ def test_others_plain_files_become_datasets_where_they_lie(stoker, python, tmp_p
     images = write_foreign(tmp_path / "hub", kind, packed=False, keys=keys, lists=lists)
     before = packing.tree(tmp_path / "hub")
     done = stoker("data", "index", "hub", code=0)
-    assert done.out.startswith("hub: 20 samples, 1 shards, ")
+    assert done.out.startswith("hub: 20 samples, 1 shard, ")
     assert before.items() <= packing.tree(tmp_path / "hub").items()
     stoker("data", "verify", "hub", "--full", code=0)
     data, rest = python(CODE, "hub").split(" ", 1)

@@ -94,7 +94,7 @@ def test_others_plain_files_become_datasets_where_they_lie(stoker, python, tmp_p
     foreign(tmp_path / "hub", compression="none", use_dictionary=False)
     before = (tmp_path / "hub/train-00000-of-00001.parquet").read_bytes()
     done = stoker("data", "index", "hub", code=0)
-    assert done.out.startswith("hub: 20 samples, 1 shards, ")
+    assert done.out.startswith("hub: 20 samples, 1 shard, ")
     assert (tmp_path / "hub/train-00000-of-00001.parquet").read_bytes() == before
     stoker("data", "verify", "hub", "--full", code=0)
     code = """
@@ -132,7 +132,7 @@ def test_compressed_ones_are_converted(stoker, tmp_path, options):
 def test_values_behind_their_lengths_are_read_where_they_lie_and_joined_ones_are_not(stoker, tmp_path):
     encoding = {"image.bytes": "DELTA_LENGTH_BYTE_ARRAY", "label": "DELTA_BINARY_PACKED", "score": "BYTE_STREAM_SPLIT"}
     foreign(tmp_path / "hub", compression="none", use_dictionary=False, column_encoding=encoding)
-    assert stoker("data", "index", "hub", code=0).out.startswith("hub: 20 samples, 1 shards, ")
+    assert stoker("data", "index", "hub", code=0).out.startswith("hub: 20 samples, 1 shard, ")
     stoker("data", "verify", "hub", "--full", code=0)
     foreign(tmp_path / "joined", use_dictionary=False, column_encoding={"image.path": "DELTA_BYTE_ARRAY"})
     refused = stoker("data", "index", "joined", code=2)

@@ -105,7 +105,7 @@ def test_a_table_of_numbers_alone_is_taken_whole(stoker, python, tmp_path):
     table = pyarrow.table({"age": range(10), "label": [i % 3 for i in range(10)], "embedding": embedding})
     pyarrow.parquet.write_table(table, tmp_path / "hub/train.parquet", row_group_size=4)
     done = stoker("data", "index", "hub", code=0)
-    assert done.out.startswith("hub: 10 samples, 1 shards, ")
+    assert done.out.startswith("hub: 10 samples, 1 shard, ")
     shown = stoker("data", "info", "hub", code=0).out
     assert "files    age.npy, embedding.npy in parquet" in shown
     code = """

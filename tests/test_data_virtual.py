@@ -29,7 +29,7 @@ def write(folder, names=("0.h5", "1.h5", "2.h5"), written=("0.h5", "1.h5", "2.h5
 
 def test_rows_of_files_beside_it_are_read_where_they_lie(stoker, python, tmp_path):
     write(tmp_path / "hub")
-    assert "60 samples, 1 shards" in stoker("data", "index", "hub", code=0).out
+    assert "60 samples, 1 shard" in stoker("data", "index", "hub", code=0).out
     stoker("data", "verify", "hub", "--full", code=0)
     for shuffle in ("True", "'by_chunk'"):
         found = loaded(python, "hub", "npy", shuffle)

@@ -10,9 +10,9 @@
 
 namespace stoker {
 
-/// "1 rank", "2 ranks".
+/// "1 rank", "2 ranks", "12 000 samples".
 inline std::string counted(std::uint64_t count, std::string_view what) {
-  return format("{} {}{}", count, what, count == 1 ? "" : "s");
+  return format("{} {}{}", grouped(count), what, count == 1 ? "" : "s");
 }
 
 }  // namespace stoker

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/choice.h"
@@ -74,8 +75,8 @@ struct WindowWords {
 void print_index(const std::string& folder, const formats::Manifest& manifest,
                  const std::vector<std::string>& written, const std::vector<std::string>& notes,
                  Output& out) {
-  out.line("{}: {} samples, {} shards, {}, version {}", printable(folder), grouped(manifest.samples()),
-           grouped(manifest.shard_count()), rounded({manifest.bytes()}), manifest.short_version());
+  out.line("{}: {}, {}, {}, version {}", printable(folder), counted(manifest.samples(), "sample"),
+           counted(manifest.shard_count(), "shard"), rounded({manifest.bytes()}), manifest.short_version());
   constexpr std::size_t kShown = 8;
   const std::vector<std::string> shown(
       written.begin(), written.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, written.size())));

@@ -1,5 +1,6 @@
 // `stoker data info DATASET`, or a file: docs/commands/data-info.md
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/report/contents_report.h"
@@ -54,9 +55,8 @@ std::string dvc_text(const Result<DvcState>& dvc) {
 }
 
 void print(const Path& dataset, const formats::Manifest& manifest, const Result<DvcState>& dvc, Output& out) {
-  out.line("{}: {} samples, {} shard{}, {}, version {}", printable(dataset.string()),
-           grouped(manifest.samples()), grouped(manifest.shard_count()),
-           manifest.shard_count() == 1 ? "" : "s", rounded({manifest.bytes()}), manifest.version);
+  out.line("{}: {}, {}, {}, version {}", printable(dataset.string()), counted(manifest.samples(), "sample"),
+           counted(manifest.shard_count(), "shard"), rounded({manifest.bytes()}), manifest.version);
   std::vector<std::vector<std::string>> rows;
   for (const formats::SplitInfo& split : manifest.splits) {
     rows.push_back(

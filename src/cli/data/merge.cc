@@ -1,5 +1,6 @@
 // `stoker data merge OUT`: docs/commands/data-merge.md
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -18,8 +19,8 @@ int data_merge(std::span<const std::string> words, Output& out) {
   if (!summary.ok()) return out.fail(summary.error());
   const formats::Manifest& manifest = summary->manifest;
   const std::string name = printable(folder);
-  out.line("{}: {} samples, {} shards, {}, version {}", name, grouped(manifest.samples()),
-           grouped(manifest.shard_count()), rounded({manifest.bytes()}), manifest.short_version());
+  out.line("{}: {}, {}, {}, version {}", name, counted(manifest.samples(), "sample"),
+           counted(manifest.shard_count(), "shard"), rounded({manifest.bytes()}), manifest.short_version());
   if (summary->left_out > 0) {
     out.line("  {} files left out: {} (list: {}/left-out.csv)", grouped(summary->left_out),
              data::left_out_text(manifest.left_out), name);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/report/dvc_report.h"
@@ -16,8 +17,8 @@ namespace {
 void print(const Path& dataset, const data::VerifyReport& report, bool is_full, Output& out) {
   const formats::Manifest& manifest = report.manifest;
   if (report.damages == 0) {
-    out.line("{}: {} samples in {} shards, {}", printable(dataset.string()), grouped(manifest.samples()),
-             grouped(manifest.shard_count()),
+    out.line("{}: {} in {}, {}", printable(dataset.string()), counted(manifest.samples(), "sample"),
+             counted(manifest.shard_count(), "shard"),
              is_full ? "every byte as packed" : "index and sizes as packed (--full compares every byte)");
     return;
   }
