@@ -126,6 +126,10 @@ def seeds() -> dict[str, list[bytes]]:
         "jpeg_rewrite_fuzz": pictures,
         "image_check_fuzz": pictures,
         "npy_fuzz": [npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", bytes(24))],
+        "npy_names_fuzz": [
+            b"X_train.npy\ny_train.npy\nX_test.npy\ny_test.npy",
+            b"train-0.npy\ntrain-1.npy\nx.t2m.npy\nt2m.npy",
+        ],
         "fields_fuzz": [b'{"a": 1, "b": {"c": "x"}}', b"a,b\n1,x\n"],
         "condition_fuzz": [
             b"n = 3 and (f >= 0.5 or t is null) and not t like 'a%_'",
