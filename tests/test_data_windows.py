@@ -5,6 +5,7 @@ import itertools
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -359,7 +360,8 @@ def test_a_compressed_archive_is_read_after_its_cure(stoker, tmp_path):
     (tmp_path / "grid").mkdir()
     numpy.savez_compressed(tmp_path / "grid/x.npz", x=T2M)
     cure = stoker("data", "index", "grid", "--window", "0:2").err.split("try: ")[1].splitlines()[0]
-    subprocess.run(cure.replace("OUT.npz", "grid/y.npz"), shell=True, check=True, cwd=tmp_path)
+    line = cure.replace("OUT.npz", "grid/y.npz").replace("python3", sys.executable)
+    subprocess.run(line, shell=True, check=True, cwd=tmp_path)
     (tmp_path / "grid/x.npz").unlink()
     assert "25 samples, 1 shard" in index(stoker, "--window", "0:2").out
 
