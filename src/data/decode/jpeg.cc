@@ -9,6 +9,7 @@
 #include <jerror.h>
 
 #include "data/decode/codecs.h"
+#include "data/decode/jpeg_scans.h"
 #include "data/decode/jpeg_splice.h"
 
 namespace stoker::data::codecs {
@@ -221,6 +222,8 @@ Status decode_part(Decompressor& decompressor, const Region& wanted, Image& out,
     jpeg.out_color_space = JCS_RGB;
     jpeg.dct_method = JDCT_ISLOW;
     jpeg_start_decompress(&jpeg);
+    // What is guessed from the blocks around would be other pixels at the edge of a part.
+    if (lacks_scans(jpeg)) got = {0, 0, size.width, size.height};
     if (got.width < jpeg.output_width) jpeg_crop_scanline(&jpeg, &got.x, &got.width);
     if (got.y > 0) jpeg_skip_scanlines(&jpeg, got.y);
   }));

@@ -51,6 +51,27 @@ TEST(Decoder, parts_have_the_pixels_of_the_whole) {
   }
 }
 
+TEST(Decoder, parts_of_a_progressive_image_without_its_last_scans_have_the_pixels_of_the_whole) {
+  const std::string bytes = golden_image("progressive.jpg");
+  std::mt19937 chance(2);
+  Decoder decoder;
+  Image whole, held;
+  int images = 0;
+  for (std::size_t scan = bytes.find("\xFF\xDA"); scan != std::string::npos;
+       scan = bytes.find("\xFF\xDA", scan + 2), ++images) {
+    const std::string cut = bytes.substr(0, scan) + "\xFF\xD9";
+    if (!decode_image(bytes_of(cut), whole).ok()) continue;  // without any
+    for (int i = 0; i < 100; ++i) {
+      const Region part = random_part(chance, whole.width, whole.height);
+      ASSERT_TRUE(decoder.open(bytes_of(cut)).ok());
+      Region got;
+      ASSERT_TRUE(decoder.decode(part, held, got).ok());
+      ASSERT_TRUE(same_pixels(whole, part, held, got)) << "scan at " << scan;
+    }
+  }
+  EXPECT_GT(images, 3);
+}
+
 TEST(Decoder, what_follows_the_wanted_rows_is_not_read) {
   const std::string bytes = golden_image("baseline.jpg");
   const std::string cut = bytes.substr(0, bytes.size() - 40);
