@@ -9,6 +9,8 @@
 // After jpeglib.h.
 #include <jerror.h>
 
+#include "data/decode/jpeg_scans.h"
+
 namespace stoker::data {
 
 namespace {
@@ -54,6 +56,9 @@ struct Turn {
   jpeg_compress_struct to{};
   jpeg_progress_mgr progress{};
   Failure failure{};
+  bool has_jfif = false;  // before the image data
+  bool has_adobe = false;
+  bool lacks_scans = false;
   unsigned char* out = nullptr;
   unsigned long out_bytes = 0;
 
@@ -80,14 +85,17 @@ unsigned blocks_in_row(const jpeg_decompress_struct& jpeg) {
   return (jpeg.image_width + width - 1) / width;
 }
 
-void copy_markers(jpeg_decompress_struct& from, jpeg_compress_struct& to) {
+// Those that the library writes itself are not written twice. Where they stood behind the image data they
+// told nothing of its colours, and would before it.
+void copy_markers(const Turn& t, jpeg_decompress_struct& from, jpeg_compress_struct& to) {
   for (jpeg_saved_marker_ptr m = from.marker_list; m != nullptr; m = m->next) {
     const auto starts = [&](const char* text, unsigned length) {
       return m->data_length >= length && std::equal(text, text + length, m->data);
     };
-    // The library writes these two itself.
-    if (to.write_JFIF_header && m->marker == JPEG_APP0 && starts("JFIF", 5)) continue;
-    if (to.write_Adobe_marker && m->marker == JPEG_APP0 + 14 && starts("Adobe", 5)) continue;
+    const bool is_jfif = m->marker == JPEG_APP0 && starts("JFIF", 5);
+    const bool is_adobe = m->marker == JPEG_APP0 + 14 && starts("Adobe", 5);
+    if (is_jfif && (to.write_JFIF_header || !t.has_jfif)) continue;
+    if (is_adobe && (to.write_Adobe_marker || !t.has_adobe)) continue;
     jpeg_write_marker(&to, m->marker, m->data, m->data_length);
   }
 }
@@ -102,14 +110,20 @@ bool turn(Turn& t, std::span<const std::byte> bytes, RestartMarkers markers) {
   jpeg_save_markers(&t.from, JPEG_COM, 0xFFFF);
   for (int app = 0; app < 16; ++app) jpeg_save_markers(&t.from, JPEG_APP0 + app, 0xFFFF);
   jpeg_read_header(&t.from, TRUE);
+  t.has_jfif = t.from.saw_JFIF_marker != 0;
+  t.has_adobe = t.from.saw_Adobe_marker != 0;
   jvirt_barray_ptr* coefficients = jpeg_read_coefficients(&t.from);
+  t.lacks_scans = codecs::lacks_scans(t.from);
+  if (t.lacks_scans) return false;
   jpeg_mem_dest(&t.to, &t.out, &t.out_bytes);
   jpeg_copy_critical_parameters(&t.from, &t.to);
+  // Of CMYK it would tell readers that the amounts of ink are inverted.
+  if (!t.has_adobe) t.to.write_Adobe_marker = FALSE;
   t.to.optimize_coding = TRUE;
   t.to.arith_code = FALSE;
   t.to.restart_interval = markers == RestartMarkers::some ? restart_interval(blocks_in_row(t.from)) : 0;
   jpeg_write_coefficients(&t.to, coefficients);
-  copy_markers(t.from, t.to);
+  copy_markers(t, t.from, t.to);
   jpeg_finish_compress(&t.to);
   jpeg_finish_decompress(&t.from);
   return true;
@@ -126,7 +140,9 @@ unsigned restart_interval(unsigned blocks) {
 
 Result<std::vector<std::byte>> rewrite_jpeg(std::span<const std::byte> bytes, RestartMarkers markers) {
   Turn t;
-  if (!turn(t, bytes, markers)) return corrupt("JPEG: {}", std::string_view(t.failure.text));
+  const bool is_turned = turn(t, bytes, markers);
+  if (t.lacks_scans) return invalid("JPEG: lacks scans, and decoders guess what these would tell");
+  if (!is_turned) return corrupt("JPEG: {}", std::string_view(t.failure.text));
   const auto* out = reinterpret_cast<const std::byte*>(t.out);
   return std::vector<std::byte>(out, out + t.out_bytes);
 }

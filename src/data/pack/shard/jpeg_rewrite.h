@@ -20,7 +20,8 @@ enum class RestartMarkers {
 unsigned restart_interval(unsigned blocks);
 
 /// A baseline file with optimised Huffman tables and all markers of the original (EXIF, ICC, comments).
-/// Corrupt for a damaged or incomplete file.
+/// Corrupt for a damaged or incomplete file; Invalid for a progressive one without all its scans, which would
+/// look another way.
 Result<std::vector<std::byte>> rewrite_jpeg(std::span<const std::byte> bytes, RestartMarkers markers);
 
 }  // namespace stoker::data

@@ -186,6 +186,7 @@ class Writer final : public ShardWriting {
       return;
     const Result<std::vector<std::byte>> turned =
         rewrite_jpeg(loaded.bytes(), mode == JpegMode::restart ? RestartMarkers::some : RestartMarkers::none);
+    if (turned.status().code() == Code::invalid) return;  // stays as it is
     if (!turned.ok()) return break_off(verdict, turned.status());
     loaded.content.assign(*turned);
     verdict.info.progressive = false;
