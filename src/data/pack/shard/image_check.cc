@@ -68,10 +68,13 @@ class PlainHeader {
       is_plain_ = is_plain_ && huffman_fits(segment);
     } else if (marker == 0xDB) {
       is_plain_ = is_plain_ && quantization_fits(segment);
-    } else if (marker == 0xCC || marker == 0xDC || marker == 0xDE) {
-      is_plain_ = false;  // arithmetic coding, number of lines, hierarchical
     } else if (marker == 0xDA) {
       is_plain_ = is_plain_ && frames_ == 1 && scan_fits(segment);
+    } else if (marker == 0xDD) {
+      is_plain_ = is_plain_ && segment.size() == 4;  // restart interval
+    } else if (!(marker >= 0xE0 && marker <= 0xEF) && marker != 0xFE) {
+      is_plain_ =
+          false;  // arithmetic coding, number of lines, hierarchical, a second beginning, unknown ones
     }
   }
   std::optional<ImageInfo> info() const {
@@ -81,6 +84,7 @@ class PlainHeader {
  private:
   void take_frame(unsigned marker, std::span<const std::byte> segment) {
     constexpr std::uint64_t kMostPixels = DecodeLimits{}.pixels;
+    constexpr std::uint32_t kMostAlong = 65500;  // JPEG_MAX_DIMENSION
     is_plain_ = is_plain_ && marker <= 0xC2 && ++frames_ == 1 && segment.size() >= 8 && at(segment, 2) == 8;
     if (!is_plain_) return;
     const unsigned components = at(segment, 7);
@@ -90,8 +94,8 @@ class PlainHeader {
              .channels = components,
              .progressive = marker == 0xC2};
     is_plain_ = (components == 1 || components == 3) && segment.size() == 8 + 3 * components &&
-                info_.width > 0 && info_.height > 0 &&
-                std::uint64_t{info_.width} * info_.height <= kMostPixels;
+                info_.width > 0 && info_.height > 0 && info_.width <= kMostAlong &&
+                info_.height <= kMostAlong && std::uint64_t{info_.width} * info_.height <= kMostPixels;
     for (unsigned c = 0; is_plain_ && c < components; ++c) {
       const unsigned sampling = at(segment, 9 + 3 * c);
       is_plain_ = (sampling & 15) >= 1 && (sampling & 15) <= 4 && sampling >> 4 >= 1 && sampling >> 4 <= 4;
@@ -100,16 +104,16 @@ class PlainHeader {
     }
   }
 
-  // Of components that the frame has.
+  // Of components that the frame has, in its order.
   bool scan_fits(std::span<const std::byte> segment) const {
     if (segment.size() < 3) return false;
     const unsigned components = at(segment, 2);
     if (components < 1 || components > info_.channels || segment.size() != 6 + 2 * components) return false;
-    const auto ids = std::span(ids_).first(info_.channels);
-    for (unsigned c = 0; c < components; ++c) {
-      if (std::find(ids.begin(), ids.end(), at(segment, 3 + 2 * c)) == ids.end()) return false;
+    unsigned next = 0;  // of the frame's components
+    for (unsigned c = 0; c < components; ++c, ++next) {
+      while (next < info_.channels && ids_[next] != at(segment, 3 + 2 * c)) ++next;
     }
-    return true;
+    return next <= info_.channels;
   }
 
   static bool huffman_fits(std::span<const std::byte> segment) {
@@ -153,6 +157,7 @@ ImageVerdict scan_jpeg(std::span<const std::byte> bytes, PlainHeader& header) {
     const unsigned marker = at(bytes, i + 1);
     if (marker == 0xD9) break;
     i += 2;
+    if (!has_scan && marker == 0xD8) header.add(marker, {});
     if (marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8)) continue;
     if (bytes.size() - i < 2) return bad("truncated", "JPEG without its end marker");
     const std::size_t length = big_endian_16(bytes, i);

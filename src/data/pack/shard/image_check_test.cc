@@ -35,10 +35,45 @@ TEST(ScanImage, a_jpeg_whose_first_scan_is_of_no_component_of_its_frame_is_broke
   }
 }
 
+TEST(ScanImage, a_jpeg_with_a_marker_that_its_library_refuses_is_broken) {
+  const std::string head = jpeg_head();
+  const std::string end = bytes({0x11, 0xFF, 0xD9});
+  EXPECT_TRUE(scan(head.substr(0, 2) + bytes({0xFF, 0xDD, 0, 4, 0, 1}) + head.substr(2) + end).is_good);
+  for (const std::string& segment :
+       {bytes({0xFF, 0x0B, 0, 2}), bytes({0xFF, 0xC8, 0, 2}), bytes({0xFF, 0xF0, 0, 2}),
+        bytes({0xFF, 0xDD, 0, 5, 0, 1, 0}), bytes({0xFF, 0xD8})}) {
+    EXPECT_EQ(scan(head.substr(0, 2) + segment + head.substr(2) + end).reason, "broken")
+        << hex(std::as_bytes(std::span(segment)));
+  }
+}
+
+TEST(ScanImage, a_jpeg_whose_first_scan_names_a_component_twice_is_broken) {
+  const std::string end = bytes({0x11, 0xFF, 0xD9});
+  const auto jpeg = [&](int first, int second) {
+    return bytes({0xFF, 0xD8}) +
+           bytes({0xFF, 0xC0, 0, 17, 8, 0, 8, 0, 8, 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0}) +
+           bytes({0xFF, 0xDA, 0, 10, 2, first, 0, second, 0, 0, 63, 0}) + end;
+  };
+  EXPECT_TRUE(scan(jpeg(1, 3)).is_good);
+  EXPECT_TRUE(scan(jpeg(2, 3)).is_good);
+  EXPECT_EQ(scan(jpeg(1, 1)).reason, "broken");
+  EXPECT_EQ(scan(jpeg(3, 3)).reason, "broken");
+  EXPECT_EQ(scan(jpeg(1, 4)).reason, "broken");
+}
+
 TEST(ScanImage, takes_a_jpeg_that_ends_in_its_marker) {
   const ImageVerdict verdict = scan(jpeg_head() + bytes({1, 2, 0xFF, 0, 3, 0xFF, 0xD0, 4, 0xFF, 0xD9}));
   EXPECT_TRUE(verdict.is_good) << verdict.reason << ": " << verdict.detail;
   EXPECT_EQ(verdict.info.width, 8u);
+}
+
+TEST(ScanImage, a_jpeg_that_is_wider_than_its_library_takes_is_broken) {
+  std::string jpeg = jpeg_head() + bytes({0x11, 0xFF, 0xD9});
+  const std::size_t width = jpeg.find(bytes({0xFF, 0xC0})) + 7;
+  jpeg.replace(width, 2, bytes({0xFF, 0xDC}));  // 65 500
+  EXPECT_TRUE(scan(jpeg).is_good);
+  jpeg.replace(width, 2, bytes({0xFF, 0xDD}));
+  EXPECT_EQ(scan(jpeg).reason, "broken");
 }
 
 TEST(ScanImage, ignores_what_follows_the_image) {
