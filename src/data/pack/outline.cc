@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/json/json.h"
+#include "data/pack/shard/stored_number.h"
 
 namespace stoker::data {
 
@@ -24,14 +25,17 @@ Outline outline_of(const Json& json) {
   o.has_labels = json.at("has_labels");
   o.is_strict = json.at("strict");
   o.most_left_out_percent = json.at("most_left_out");
-  o.files = json.at("files");
-  o.shard_bytes = json.at("shard_bytes");
-  o.parts = json.at("parts");
+  o.files = stored_number(json.at("files"));
+  o.shard_bytes = stored_number(json.at("shard_bytes"));
+  o.parts = stored_number_32(json.at("parts"));
   for (const Json& file : json.at("left_out")) o.left_out.push_back({file.at(0), file.at(1), file.at(2)});
   if (const auto version = json.find("version"); version != json.end())
-    o.version = {
-        .file = version->at(0), .md5 = version->at(1), .bytes = version->at(2), .files = version->at(3)};
-  for (const Json& shard : json.at("shards")) o.shards.push_back({shard.at(0), shard.at(1)});
+    o.version = {.file = version->at(0),
+                 .md5 = version->at(1),
+                 .bytes = stored_number(version->at(2)),
+                 .files = stored_number(version->at(3))};
+  for (const Json& shard : json.at("shards"))
+    o.shards.push_back({shard.at(0), stored_number_32(shard.at(1))});
   return o;
 }
 

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/json/json.h"
 #include "data/pack/shard/shard_writer.h"
+#include "data/pack/shard/stored_number.h"
 
 namespace stoker::data {
 
@@ -19,27 +20,29 @@ Json images_json(const formats::ImageStatistics& i) {
 }
 
 formats::ImageStatistics images_of(const Json& json) {
-  return {.images = json.at(0),
-          .progressive = json.at(1),
-          .grayscale = json.at(2),
-          .cmyk = json.at(3),
-          .alpha = json.at(4),
-          .misnamed = json.at(5),
-          .width_min = json.at(6),
-          .width_max = json.at(7),
-          .height_min = json.at(8),
-          .height_max = json.at(9),
-          .pixels = json.at(10),
-          .channels = {.pixels = json.at(11), .sum = json.at(12), .square_sum = json.at(13)},
-          .encoded_anew = json.at(14)};
+  return {.images = stored_number(json.at(0)),
+          .progressive = stored_number(json.at(1)),
+          .grayscale = stored_number(json.at(2)),
+          .cmyk = stored_number(json.at(3)),
+          .alpha = stored_number(json.at(4)),
+          .misnamed = stored_number(json.at(5)),
+          .width_min = stored_number_32(json.at(6)),
+          .width_max = stored_number_32(json.at(7)),
+          .height_min = stored_number_32(json.at(8)),
+          .height_max = stored_number_32(json.at(9)),
+          .pixels = stored_number(json.at(10)),
+          .channels = {.pixels = stored_number(json.at(11)),
+                       .sum = stored_numbers(json.at(12)),
+                       .square_sum = stored_numbers(json.at(13))},
+          .encoded_anew = stored_number(json.at(14))};
 }
 
 // Throws nlohmann's exceptions for a document of another shape; the CRC held, so only another version wrote
 // it.
 ShardFacts facts_of(const Json& json) {
   ShardFacts facts;
-  facts.bytes = json.at("bytes");
-  facts.samples = json.at("samples");
+  facts.bytes = stored_number(json.at("bytes"));
+  facts.samples = stored_number(json.at("samples"));
   facts.images = images_of(json.at("images"));
   for (const Json& block : json.at("blocks")) {
     const Result<Digest> digest = parse_digest(block.get<std::string>());
