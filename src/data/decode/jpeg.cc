@@ -9,7 +9,7 @@
 #include <jerror.h>
 
 #include "data/decode/codecs.h"
-#include "data/decode/jpeg_scans.h"
+#include "data/decode/jpeg_scans_internal.h"
 #include "data/decode/jpeg_splice.h"
 
 namespace stoker::data::codecs {

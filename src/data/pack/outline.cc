@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 #include "base/json/json.h"
-#include "data/pack/shard/stored_number.h"
+#include "data/pack/shard/stored_number_internal.h"
 
 namespace stoker::data {
 

@@ -9,7 +9,7 @@
 // After jpeglib.h.
 #include <jerror.h>
 
-#include "data/decode/jpeg_scans.h"
+#include "data/decode/jpeg_scans_internal.h"
 
 namespace stoker::data {
 

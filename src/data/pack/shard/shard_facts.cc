@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "base/json/json.h"
 #include "data/pack/shard/shard_writer.h"
-#include "data/pack/shard/stored_number.h"
+#include "data/pack/shard/stored_number_internal.h"
 
 namespace stoker::data {
 
