@@ -58,7 +58,7 @@ BlockFile::BlockFile(File file, formats::BlockHash hash, Hashing when)
 
 BlockFile::~BlockFile() {
   if (buffer_.capacity() > 0) give_buffer(std::move(buffer_));
-  for (std::vector<std::byte>& buffer : held_) give_buffer(std::move(buffer));
+  give_held();
 }
 
 Result<BlockFile> BlockFile::create(const Path& path, formats::BlockHash hash, Hashing when) {
@@ -125,12 +125,18 @@ void BlockFile::hash(std::span<const std::byte> data) {
   if (kind_ == formats::BlockHash::crc32c) {
     crc_.update(data);
   } else {
+    if (lane_.is_empty()) give_held();  // somebody ran it
     lane_.add(data);
   }
 }
 
 void BlockFile::settle() {
   lane_.run();
+  give_held();
+}
+
+// REQUIRES: the lane is empty.
+void BlockFile::give_held() {
   for (std::vector<std::byte>& buffer : held_) give_buffer(std::move(buffer));
   held_.clear();
 }

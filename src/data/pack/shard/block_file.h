@@ -49,6 +49,7 @@ class BlockFile final : public formats::ByteSink {
   Status flush();
   Status put(std::span<const std::byte> data);
   void hash(std::span<const std::byte> data);
+  void give_held();
   void renew_buffer();
   void end_block();
   void end_if_full();
