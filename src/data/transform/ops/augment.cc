@@ -59,6 +59,10 @@ class Augment : public Step {
     options.operations = static_cast<std::uint32_t>(parameters.count("num_ops", 2, {0, 100}));
     options.bins = parameters.count("num_magnitude_bins", 31, {2, 1000});
     options.magnitude = parameters.count("magnitude", 9, {0, static_cast<double>(options.bins - 1)});
+    if (options.magnitude >= options.bins) {
+      parameters.refuse(invalid("transform: {}: magnitude {} (as none is given) is not between 0 and {}",
+                                parameters.name(), options.magnitude, options.bins - 1));
+    }
     return finish(parameters, options);
   }
   static std::unique_ptr<Step> make_trivial(Parameters& parameters, Extent&) {

@@ -111,6 +111,8 @@ TEST(RandAugment, draws_from_all_operations_and_keeps_the_size) {
 TEST(RandAugment, refuses_what_it_cannot_do) {
   EXPECT_EQ(refusal({"rand_augment", {{"magnitude", 31.0}}}),
             "transform: rand_augment: magnitude 31 is not between 0 and 30");
+  EXPECT_EQ(refusal({"rand_augment", {{"num_magnitude_bins", 8.0}}}),
+            "transform: rand_augment: magnitude 9 (as none is given) is not between 0 and 7");
   EXPECT_EQ(refusal({"rand_augment", {{"interpolation", std::string("bilinear")}}}),
             "transform: rand_augment: only interpolation nearest is supported");
 }
