@@ -55,6 +55,8 @@ def test_each_attempt_of_a_requeued_run_keeps_its_ending(runs: Runs):
     job = runs.submit()
     wait_until(lambda: runs.processes("sleep"), "the rank sleeps")
     runs.lab.run("scontrol", "requeue", job)
+    # By this a run knows that Slurm itself starts it again: SlurmCommands::requeue().
+    assert "Job is pending execution" in runs.lab.run("scontrol", "requeue", job, code=1).err
     assert runs.wait() == f"run {runs.run.name}: done\n"
     first, second = attempts(runs)
     # Slurm ends rank and supervisor at once, and kills what lives 5 s later: whether the supervisor heard of it first, and had the

@@ -360,7 +360,10 @@ Status SlurmCommands::cancel_waiting(std::string_view id, Deadline deadline) {
 }
 
 Status SlurmCommands::requeue(std::string_view id, Deadline deadline) {
-  return output_of({"scontrol", "requeue", std::string(id)}, deadline).status();
+  const Status status = output_of({"scontrol", "requeue", std::string(id)}, deadline).status();
+  // Slurm starts jobs of a node that failed again by itself, and may have been quicker (ESLURM_JOB_PENDING).
+  const bool waits_already = status.message().find("Job is pending execution") != std::string_view::npos;
+  return waits_already ? Status() : status;
 }
 
 Result<bool> SlurmCommands::is_being_preempted(std::string_view id, Deadline deadline) {

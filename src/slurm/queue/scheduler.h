@@ -39,7 +39,8 @@ class Scheduler {
   virtual Status cancel(std::string_view id, Deadline deadline) = 0;
   /// Withdraws what of an array has not begun; what runs goes on.
   virtual Status cancel_waiting(std::string_view id, Deadline deadline) = 0;
-  /// Ends a job and starts it again, later, under the same id. Invalid where the scheduler does not allow it.
+  /// Ends a job and starts it again, later, under the same id; one that waits to be is left as it is. Invalid
+  /// where the scheduler does not allow it.
   virtual Status requeue(std::string_view id, Deadline deadline) = 0;
   /// Whether a running job is being ended to make room for another one.
   virtual Result<bool> is_being_preempted(std::string_view id, Deadline deadline) = 0;

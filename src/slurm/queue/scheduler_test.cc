@@ -257,6 +257,15 @@ TEST(Slurm, the_rest_of_an_array_is_withdrawn_and_a_job_started_again) {
   EXPECT_EQ(*read_file(commands / "calls"), "scancel --state=PENDING 12\nscontrol requeue 12_3\n");
 }
 
+TEST(Slurm, a_job_that_slurm_itself_starts_again_needs_nobody_who_asks) {
+  Commands commands;
+  commands.add("scontrol", "echo Job is pending execution for job $2 >&2; exit 1\n");
+  EXPECT_TRUE(commands.slurm().requeue("12", soon()).ok());
+  commands.add("scontrol", "echo Requested operation is presently disabled for job $2 >&2; exit 1\n");
+  EXPECT_EQ(commands.slurm().requeue("12", soon()).to_string(),
+            "scontrol: Requested operation is presently disabled for job 12");
+}
+
 TEST(Slurm, the_largest_array_follows_from_the_clusters_configuration) {
   constexpr std::string_view kConfig =
       "Configuration data as of 2026-11-21T10:00:00\nMaxArraySize            = 1001\n"
