@@ -166,7 +166,9 @@ def test_a_link_cut_under_a_training_is_named_with_its_step_within_ten_seconds(p
 @pytest.mark.needs("namespaces")
 def test_a_node_cut_off_under_a_training_ends_it_with_its_step(project: Runs):
     run = submit(project, 2, epochs=400, every=1000, more="restart: {node_failed: 0}\n")
-    wait_for_steps(run, 2)
+    told = wait_for_steps(run, 2)
+    # Each rank says once a second where it is, and nothing any more when it is cut off.
+    wait_until(lambda: time.monotonic() - told > 2.5, "the run has heard where rank 1 is")
     fault(project.lab, "cut", "n2")
     said = project.wait(run, code=1)
     assert re.search(rf"rank 1 \(n2\) gave no sign for [\d.]+ s {PLACE}, and its host acknowledges no packet", said)
