@@ -35,6 +35,8 @@ constexpr Duration kSampleEvery = 1s;
 // While processes are on their way out we look often: a run's end should not be felt.
 constexpr int kEndingTickMs = 10;
 constexpr int kIdleTickMs = 500;
+// How long the kernel may take, on a loaded node, from the first thing of a process that goes to the last.
+constexpr int kClearedAwayMs = 2000;
 constexpr Duration kReaderPatience = 15s;
 // A rank that has been silent for so long may wait for a host that is gone: its sockets tell.
 constexpr Duration kLookAtSockets = 3s;
@@ -115,6 +117,7 @@ class Member {
   void pump(Stream& stream);
   bool read_once(Stream& stream);
   void look_for_end();
+  void look_for_end_before_this();
   void look_after_processes();
   void command_ended(Exit exit);
   void sample();
@@ -223,8 +226,7 @@ void Member::hear_run() {
   if (messages.ok()) early_.insert(early_.end(), messages->begin(), messages->end());
   for (const net::Message& message : std::exchange(early_, {})) {
     const int signal = static_cast<int>(message.integer("signal").value_or(SIGTERM));
-    // What has died before it could hear of this died by itself, though nobody has looked yet.
-    if (!stop_asked_) look_for_end();
+    if (!stop_asked_) look_for_end_before_this();
     if (message.kind == "stop") stop(signal, grace_);
     if (message.kind == "kill") stop(SIGKILL, Duration::zero());
     if (message.kind == "signal") pass_on(signal);
@@ -266,6 +268,18 @@ void Member::pump(Stream& stream) {
 void Member::look_for_end() {
   if (!child_ || has_ended_) return;
   if (const auto exit = child_->poll()) command_ended(*exit);
+}
+
+// What has died before it could hear of what the run asks for died by itself, though nobody has looked yet,
+// or the kernel is still clearing it away: others may see its sockets go before that.
+void Member::look_for_end_before_this() {
+  look_for_end();
+  if (!child_ || has_ended_) return;
+  const auto facts = process_facts(child_->pid());
+  if (!facts.ok() || !facts->is_exiting) return;
+  pollfd ended{child_->pidfd(), POLLIN, 0};
+  ::poll(&ended, 1, kClearedAwayMs);
+  look_for_end();
 }
 
 void Member::look_after_processes() {

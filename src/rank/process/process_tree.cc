@@ -72,17 +72,20 @@ Result<ProcessFacts> parse_stat(std::string_view line) {
   }
   facts.name = line.substr(open + 1, close - open - 1);
   const std::vector<std::string_view> fields = split(trim(line.substr(close + 1)), ' ');
-  // Counted from field 3 (state): parent 4, utime 14, stime 15, starttime 22.
+  // Counted from field 3 (state): parent 4, flags 9, utime 14, stime 15, starttime 22.
+  constexpr std::uint64_t kExiting = 4;  // PF_EXITING of linux/sched.h
   std::int64_t parent = 0;
+  std::uint64_t flags = 0;
   std::uint64_t user = 0;
   std::uint64_t system = 0;
   if (fields.size() < 20 || fields[0].size() != 1 || !parse_number(fields[1], &parent) ||
-      !parse_number(fields[11], &user) || !parse_number(fields[12], &system) ||
-      !parse_number(fields[19], &facts.start)) {
+      !parse_number(fields[6], &flags) || !parse_number(fields[11], &user) ||
+      !parse_number(fields[12], &system) || !parse_number(fields[19], &facts.start)) {
     return corrupt("stat: process {} has fields that are no numbers", facts.pid);
   }
   facts.state = fields[0][0];
   facts.parent = static_cast<pid_t>(parent);
+  facts.is_exiting = (flags & kExiting) != 0;
   facts.cpu_s = static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
   return facts;
 }

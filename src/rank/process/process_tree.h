@@ -20,6 +20,7 @@ struct ProcessFacts {
   char state = '?';         ///< 'R', 'S', 'D', 'T' stopped, 't' traced, 'Z' ended
   std::uint64_t start = 0;  ///< clock ticks since boot: with the pid, who it is
   double cpu_s = 0;         ///< user and system time of all its threads
+  bool is_exiting = false;  ///< ended, or being cleared away: whatever it is sent now comes too late
 };
 
 /// NotFound when there is no such process.

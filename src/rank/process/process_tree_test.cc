@@ -4,6 +4,8 @@
 #include <csignal>
 #include <functional>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -31,6 +33,7 @@ TEST(Stat, names_with_blanks_and_parentheses_are_read) {
   EXPECT_EQ(facts->name, "a) b (c");
   EXPECT_EQ(facts->state, 'S');
   EXPECT_EQ(facts->parent, 7);
+  EXPECT_FALSE(facts->is_exiting);
   EXPECT_EQ(facts->start, 12345u);
   EXPECT_EQ(facts->cpu_s, 200.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
@@ -40,6 +43,20 @@ TEST(Stat, anything_else_is_refused) {
        {"", "42", "42 (a", "42 (a)", "x (a) S 1", "42 (a) S 7 1 1", ") 1 (", "42 (a) SS 7"}) {
     EXPECT_EQ(parse_stat(line).status().code(), Code::corrupt) << line;
   }
+}
+
+TEST(Stat, what_has_ended_or_is_being_cleared_away_is_exiting) {
+  const auto child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_NAME, "ready");
+    for (;;) ::pause();
+  }
+  ASSERT_TRUE(eventually([&] { return process_facts(child)->name == "ready"; }));
+  EXPECT_FALSE(process_facts(child)->is_exiting);
+  ::kill(child, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return process_facts(child)->state == 'Z'; }));
+  EXPECT_TRUE(process_facts(child)->is_exiting);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST(Descendants, those_that_called_setsid_or_lost_their_parent_are_still_below) {
