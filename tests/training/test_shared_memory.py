@@ -38,12 +38,20 @@ def ranks(tmp_path) -> Iterator[list[subprocess.Popen]]:
     ]
     try:
         for process in processes:
-            wait_for(lambda process=process: switches(process) > 50, 120)
+            wait_for(lambda process=process: has_met_the_other(process), 120)
+        begun = [switches(process) for process in processes]
+        for process, count in zip(processes, begun, strict=True):
+            wait_for(lambda process=process, count=count: switches(process) > count + 50, 120)
         yield processes
     finally:
         for process in processes:
             process.kill()
             process.communicate()
+
+
+def has_met_the_other(process: subprocess.Popen) -> bool:
+    """Whether it has the memory that rank 0 hands out when all have come; before that, loading and polling wait, too."""
+    return "/memfd:stoker-ranks" in Path(f"/proc/{process.pid}/maps").read_text()
 
 
 def switches(process: subprocess.Popen) -> int:
