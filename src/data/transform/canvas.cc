@@ -56,13 +56,20 @@ Canvas::Canvas(PixelSource& source, CanvasBuffers& buffers)
       width_(source.width()),
       height_(source.height()) {}
 
+// Whether part of the picture lies outside the window.
+bool Canvas::is_cut() const {
+  return x_ > 0 || y_ > 0 || x_ + width_ < scaled_width_ || y_ + height_ < scaled_height_;
+}
+
 bool Canvas::is_padded() const {
   return x_ < 0 || y_ < 0 || x_ + width_ > scaled_width_ || y_ + height_ > scaled_height_;
 }
 
 Status Canvas::crop(std::int64_t x, std::int64_t y, std::uint32_t width, std::uint32_t height,
                     const Rgb& fill) {
-  if (is_padded() && fill != fill_) RETURN_IF_ERROR(pixels().status());
+  // What an earlier window has cut off does not come back in a later one that reaches out of it.
+  const bool reaches_out = x < 0 || y < 0 || x + width > width_ || y + height > height_;
+  if ((is_padded() && fill != fill_) || (reaches_out && is_cut())) RETURN_IF_ERROR(pixels().status());
   fill_ = fill;
   x_ += flipped_x_ ? std::int64_t{width_} - x - width : x;
   y_ += flipped_y_ ? std::int64_t{height_} - y - height : y;
@@ -76,7 +83,10 @@ Status Canvas::resize(std::uint32_t width, std::uint32_t height, Filter filter, 
     return invalid("image of {} x {} pixels cannot be resized to {} x {}", width_, height_, width, height);
   }
   if (width == width_ && height == height_) return Status();
-  if (is_resized_ || is_padded()) RETURN_IF_ERROR(pixels().status());
+  // Of two pixels that are as near these filters choose the one on the right: to flip first is another thing.
+  const bool is_one_sided = filter == Filter::nearest || filter == Filter::box;
+  if (is_resized_ || is_padded() || (is_one_sided && (flipped_x_ || flipped_y_)))
+    RETURN_IF_ERROR(pixels().status());
   part_ = {part_.x + static_cast<std::uint32_t>(x_), part_.y + static_cast<std::uint32_t>(y_), width_,
            height_};
   is_resized_ = true;

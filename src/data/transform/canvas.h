@@ -81,6 +81,7 @@ class Canvas {
   Status render_resized(const Visible& seen, RowSink&& sink);
   template <typename RowSink>
   Status render_plain(const Visible& seen, RowSink&& sink);
+  bool is_cut() const;
   bool is_padded() const;
   Result<Held> held(const Region& wanted, std::uint32_t reduction = 1);
   std::uint32_t reduction() const;
