@@ -24,10 +24,12 @@ std::uint64_t counted(const std::map<std::string, std::uint64_t>& left_out) {
 
 namespace {
 
+// Paths as they are shown, by which they are sorted: so parts and a resumed call have stored them.
 std::vector<LeftOut> collect_left_out(const Outline& outline, std::vector<ShardFacts>& facts) {
   std::vector<LeftOut> all = outline.left_out;
   for (ShardFacts& shard : facts)
     std::move(shard.left_out.begin(), shard.left_out.end(), std::back_inserter(all));
+  for (LeftOut& file : all) file.path = printable(file.path);
   std::sort(all.begin(), all.end());
   return all;
 }
@@ -83,6 +85,7 @@ Result<formats::Manifest> describe(const Outline& outline, const std::vector<Sha
     manifest.splits.back().class_samples.resize(schema.classes.size());
   }
   std::vector<std::string> components;
+  std::vector<formats::IndexSection> sections;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const ShardFacts& shard = facts[i];
     formats::SplitInfo& split = manifest.splits[outline.shards[i].split];
@@ -95,16 +98,24 @@ Result<formats::Manifest> describe(const Outline& outline, const std::vector<Sha
                             .blocks = shard.blocks});
     split.samples += shard.samples;
     for (std::uint64_t s = 0; s < section.samples() && !split.class_samples.empty(); ++s) {
-      if (section.label(s) >= 0) ++split.class_samples[static_cast<std::size_t>(section.label(s))];
+      const std::int64_t label = section.label(s);
+      if (label < 0) continue;
+      if (static_cast<std::uint64_t>(label) >= split.class_samples.size()) {
+        return corrupt("{}: sample {} has label {} of {} classes", outline.shards[i].file, s, label,
+                       split.class_samples.size());
+      }
+      ++split.class_samples[static_cast<std::size_t>(label)];
     }
     components.insert(components.end(), section.names().begin(), section.names().end());
     manifest.images.add(shard.images);
+    sections.push_back(std::move(section));
   }
   std::sort(components.begin(), components.end());
   components.erase(std::unique(components.begin(), components.end()), components.end());
   for (const std::string& name : components) {
     schema.components.push_back({.name = name, .is_image = is_image_extension(name)});
   }
+  if (formats::leaves_labels_to_index(schema)) manifest.content = formats::content_of(sections);
   manifest.version = formats::dataset_version(manifest);
   return manifest;
 }

@@ -48,7 +48,9 @@ std::string Outline::encode() const {
       {"has_labels", has_labels}, {"strict", is_strict},        {"most_left_out", most_left_out_percent},
       {"files", files},           {"shard_bytes", shard_bytes}, {"parts", parts}};
   json["left_out"] = Json::array();
-  for (const LeftOut& file : left_out) json["left_out"].push_back({file.path, file.reason, file.detail});
+  // As the list shows them: JSON has no bytes that are no text.
+  for (const LeftOut& file : left_out)
+    json["left_out"].push_back({printable(file.path), file.reason, file.detail});
   if (version) json["version"] = {version->file, version->md5, version->bytes, version->files};
   json["shards"] = Json::array();
   for (const ShardOutline& shard : shards) json["shards"].push_back({shard.file, shard.split});

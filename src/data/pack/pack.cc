@@ -43,15 +43,14 @@ class Crew {
     helpers.clear();
     MutexLock lock(mutex_);
     if (status_.code() == Code::cancelled) {
-      return cancelled("{}: stopped: {} of {} shards are done", printable(plan_.options.out.string()),
-                       finished_.load(), mine_.size())
+      return cancelled("{}: stopped: {} of {} shards are done", printable(plan_.options.out.string()), done(),
+                       mine_.size())
           .cure("the same command again: it goes on from there");
     }
     return status_;
   }
 
   std::uint64_t kept() const { return kept_; }
-  std::uint64_t finished() const { return finished_; }
   std::uint64_t shards() const { return mine_.size(); }
   /// REQUIRES: run() was ok. Empty ones are another part's.
   std::vector<ShardFacts>& facts() { return facts_; }
@@ -104,7 +103,6 @@ class Crew {
       OK_OR_RETURN(facts, space_.finish_shard(plan_.shards[lane.shard], *lane.writing));
       facts_[lane.shard] = std::move(facts);
       lane.writing.reset();
-      ++finished_;
     }
     return {};
   }
@@ -117,7 +115,6 @@ class Crew {
       if (std::optional<ShardFacts> before = space_.finished(spec.file)) {
         facts_[lane.shard] = std::move(*before);
         ++kept_;
-        ++finished_;
         done_files_ += spec.files;
         continue;
       }
@@ -128,6 +125,13 @@ class Crew {
       return {};
     }
     return {};
+  }
+
+  // By this call or one before it, which may have done others than this one has come to.
+  std::size_t done() const {
+    std::size_t shards = 0;
+    for (const std::size_t i : mine_) shards += space_.has_finished(plan_.shards[i].file) ? 1 : 0;
+    return shards;
   }
 
   bool file_done(std::uint64_t bytes) {
@@ -155,7 +159,6 @@ class Crew {
 
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> kept_{0};
-  std::atomic<std::uint64_t> finished_{0};
   std::atomic<std::uint64_t> done_files_{0};
   std::atomic<std::uint64_t> done_bytes_{0};
   std::atomic<bool> is_stopped_{false};
@@ -191,7 +194,7 @@ Result<PackSummary> run_pack(const PackPlan& plan, Progress& progress) {
   summary.was_restarted = space.state() == Workspace::State::restarted;
   Crew crew(plan, space, progress);
   if (Status status = crew.run(); !status.ok()) {
-    if (crew.finished() == 0) space.discard();  // else the next call goes on from what is finished
+    if (!space.has_finished_any()) space.discard();  // else the next call goes on from what is finished
     return status;
   }
   summary.shards_kept = crew.kept();

@@ -1,6 +1,6 @@
 // How a dataset comes to be, so that a kill at any moment loses at most the shards in work:
 //   1. OUT/.packing/ is made and locked; .packing/plan gets the plan's fingerprint
-//   2. each shard is written to .packing/<shard>.part, synced, renamed to .packing/<shard>
+//   2. each shard is written to .packing/<shard>.<random>.part, synced, renamed to .packing/<shard>
 //   3. then its facts go to .packing/<shard>.fragment (synced, by rename): the shard is finished
 //   4. when all are finished, the shards are renamed into OUT, OUT is synced
 //   5. index.bin and left-out.csv are written inside .packing/, synced, and renamed into OUT
@@ -10,11 +10,14 @@
 // A reader asks for manifest.json, so before 6 there is no dataset. A second call of the same plan takes
 // finished shards as they are, wherever 4 was interrupted; after 6 it only does 7. A call of another plan
 // removes what the first had made, and nothing else. Two calls at once: the lock is flock(2), which a kill
-// releases; where a filesystem has no locks the rename of whole files still keeps every file whole.
+// releases; where a filesystem has no locks each call still writes files of its own, and the rename of whole
+// files keeps every file whole.
 #include "data/pack/workspace.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <set>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -64,6 +67,7 @@ Result<Workspace> Workspace::open(const Path& out, const Outline& outline, std::
     if (space.state_ == State::fresh && status.code() != Code::unavailable) space.discard();
     return status;
   }
+  space.drop_stale(part.value_or(PackPart{}));
   return space;
 }
 
@@ -86,8 +90,9 @@ Result<Workspace> Workspace::open_for_merge(const Path& out) {
 
 // Not by closing it: threads of ours that have a table of open files of their own have it open, too, until a
 // moment after they were joined.
-FileLock::~FileLock() {
+void FileLock::release() {
   if (file.fd() >= 0) ::flock(file.fd(), LOCK_UN);
+  file = File();
 }
 
 // Where a filesystem has no locks we go on without.
@@ -125,13 +130,27 @@ Status Workspace::claim_part(const PackPart& part) {
   RETURN_IF_ERROR(lock(part_lock_, format("{}-{}", kLockFile, part.number), LOCK_EX,
                        format("`stoker data pack --part {}/{}`", part.number, part.of)));
   OK_OR_RETURN(found, stored_plan());
-  const bool is_other = found && found->fingerprint != outline_->fingerprint;
-  if (is_other && !lock(lock_, kLockFile, LOCK_EX, "").ok()) {
-    state_ = State::resumed;  // what lies there is others' work
-    return invalid("{}: other parts pack another source, or with other options", shown(out_));
-  }
+  if (found && (found->fingerprint != outline_->fingerprint || found->parts != outline_->parts))
+    RETURN_IF_ERROR(replace_parts(*found));
   RETURN_IF_ERROR(take_plan());
   return lock(lock_, kLockFile, LOCK_SH, "`stoker data pack`");
+}
+
+// Whether parts of another plan, or of another number, which lie there may go: none of them is at work, and
+// no finished shard is lost.
+Status Workspace::replace_parts(const Outline& found) {
+  if (path_exists(final_place(formats::kManifestFile))) return {};  // take_plan says what is wrong
+  const bool are_at_work = !lock(lock_, kLockFile, LOCK_EX, "").ok();
+  state_ = State::resumed;  // what lies there is others' work
+  if (found.fingerprint != outline_->fingerprint && (are_at_work || has_finished_any())) {
+    return invalid("{}: other parts pack another source, or with other options", shown(out_))
+        .cure("rm -r {}", shell_quote((out_ / formats::kPendingFolder).string()));
+  }
+  if (are_at_work)
+    return invalid("{}: others pack it in {} parts, this one of {}", shown(out_), found.parts,
+                   outline_->parts);
+  state_ = State::fresh;
+  return {};
 }
 
 Result<std::optional<Outline>> Workspace::stored_plan() const {
@@ -195,6 +214,34 @@ Status Workspace::check_free_space(std::uint64_t parts) const {
   return {};
 }
 
+// What calls that were killed left half written, of the shards that are this part's alone.
+void Workspace::drop_stale(const PackPart& part) const {
+  const Result<std::vector<std::string>> names = list_directory(pending(""));
+  if (!names.ok()) return;
+  std::set<std::string_view> mine;
+  for (std::size_t i = part.number - 1; i < outline_->shards.size(); i += part.of)
+    mine.insert(outline_->shards[i].file);
+  for (const std::string& name : *names) {
+    if (!name.ends_with(kPart)) continue;
+    const std::string_view whole = std::string_view(name).substr(0, name.size() - kPart.size());
+    if (mine.contains(whole.substr(0, whole.rfind('.')))) ::unlink(pending(name).c_str());
+  }
+}
+
+bool Workspace::has_finished(std::string_view shard) const {
+  return path_exists(pending(std::string(shard) + std::string(kFragment)));
+}
+
+bool Workspace::has_finished_any() const {
+  const Result<std::vector<std::string>> names = list_directory(pending(""));
+  return names.ok() && std::any_of(names->begin(), names->end(),
+                                   [](const std::string& name) { return name.ends_with(kFragment); });
+}
+
+Path Workspace::unfinished(const ShardSpec& spec) const {
+  return pending(format("{}.{}{}", spec.file, own_, kPart));
+}
+
 std::optional<ShardFacts> Workspace::finished(std::string_view shard) const {
   if (state_ != State::resumed) return std::nullopt;
   const Result<std::string> text = read_file(pending(std::string(shard) + std::string(kFragment)), 16_GiB);
@@ -211,25 +258,23 @@ std::optional<ShardFacts> Workspace::finished(std::string_view shard) const {
 // Step 2.
 Result<std::unique_ptr<ShardWriting>> Workspace::begin_shard(const PackPlan& plan, const ShardSpec& spec,
                                                              FileDone done, Hashing hashing) const {
-  return ShardWriting::begin(plan, spec, pending(spec.file + std::string(kPart)), std::move(done), hashing);
+  return ShardWriting::begin(plan, spec, unfinished(spec), std::move(done), hashing);
 }
 
 // The end of 2, and 3.
 Result<ShardFacts> Workspace::finish_shard(const ShardSpec& spec, ShardWriting& writing) const {
   OK_OR_RETURN(facts, writing.finish());
-  RETURN_IF_ERROR(rename_path(pending(spec.file + std::string(kPart)), pending(spec.file)));
+  RETURN_IF_ERROR(rename_path(unfinished(spec), pending(spec.file)));
   const Path fragment = pending(spec.file + std::string(kFragment));
   RETURN_IF_ERROR(write_file(fragment, facts.encode(outline_->fingerprint), Durability::synced));
   return std::move(facts);
 }
 
-void Workspace::drop_shard(const ShardSpec& spec) const {
-  ::unlink(pending(spec.file + std::string(kPart)).c_str());
-}
+void Workspace::drop_shard(const ShardSpec& spec) const { ::unlink(unfinished(spec).c_str()); }
 
 // Steps 4 to 7.
 Status Workspace::publish(const formats::Manifest& manifest, const std::string& index,
-                          const std::string& left_out_csv) const {
+                          const std::string& left_out_csv) {
   for (const ShardOutline& spec : outline_->shards) {
     // An interrupted step 4 has moved some.
     if (path_exists(pending(spec.file)))
@@ -247,16 +292,25 @@ Status Workspace::publish(const formats::Manifest& manifest, const std::string& 
   return clean();
 }
 
-// The plan goes last: as long as it is there, a call of the same plan knows the dataset for its own.
-Status Workspace::clean() const {
+// The plan goes after the rest: as long as it is there, a call of the same plan knows the dataset for its
+// own. The locks go last, given up before: NFS gives an open file another name in the folder, which then
+// cannot go. A folder of locks that stays behind is no harm.
+Status Workspace::clean() {
   OK_OR_RETURN(names, list_directory(pending("")));
   for (const std::string& name : names) {
-    if (name != kPlanFile) RETURN_IF_ERROR(remove_file(pending(name)));
+    if (name != kPlanFile && !is_lock(name)) RETURN_IF_ERROR(remove_file(pending(name)));
   }
-  return remove_tree(pending(""));
+  if (path_exists(pending(kPlanFile))) RETURN_IF_ERROR(remove_file(pending(kPlanFile)));
+  lock_.release();
+  part_lock_.release();
+  for (const std::string& name : names) {
+    if (is_lock(name)) ::unlink(pending(name).c_str());
+  }
+  ::rmdir(pending("").c_str());
+  return {};
 }
 
-void Workspace::discard() const {
+void Workspace::discard() {
   if (is_part_) return;
   (void)discard_other_plan();
   (void)clean();

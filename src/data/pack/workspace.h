@@ -22,7 +22,8 @@ struct FileLock {
   FileLock() = default;
   FileLock(FileLock&&) = default;
   FileLock& operator=(FileLock&&) = default;
-  ~FileLock();
+  ~FileLock() { release(); }
+  void release();
 };
 
 class Workspace {
@@ -44,6 +45,9 @@ class Workspace {
   static Result<Workspace> open_for_merge(const Path& out);
 
   State state() const { return state_; }
+  /// Whether an earlier call or this one has finished the shard, or any, as far as names of fragments tell.
+  bool has_finished(std::string_view shard) const;
+  bool has_finished_any() const;
   /// What an earlier call left of this shard; nothing if it must be written.
   std::optional<ShardFacts> finished(std::string_view shard) const;
   const Outline& outline() const { return *outline_; }
@@ -56,17 +60,20 @@ class Workspace {
   void drop_shard(const ShardSpec& spec) const;
   /// Makes the dataset appear. After it has succeeded, nothing of the packing is left but the dataset.
   Status publish(const formats::Manifest& manifest, const std::string& index,
-                 const std::string& left_out_csv) const;
+                 const std::string& left_out_csv);
   /// Removes all that packing has made, and the folder if it is empty then. With `part` does nothing: others
   /// work there.
-  void discard() const;
-  /// Removes the working folder of a dataset that is whole.
-  Status clean() const;
+  void discard();
+  /// Removes the working folder of a dataset that is whole, and gives up the locks in it.
+  Status clean();
 
  private:
   Workspace(Path out, const Outline* outline) : out_(std::move(out)), outline_(outline) {}
   Status claim();
   Status claim_part(const PackPart& part);
+  Status replace_parts(const Outline& found);
+  void drop_stale(const PackPart& part) const;
+  Path unfinished(const ShardSpec& spec) const;
   Status take_plan();
   Status write_plan() const;
   Result<std::optional<Outline>> stored_plan() const;
@@ -82,6 +89,7 @@ class Workspace {
   State state_ = State::fresh;
   bool is_part_ = false;
   bool made_folder_ = false;
+  std::string own_ = random_name();  // in the names of files that are not whole
   FileLock lock_;
   FileLock part_lock_;
 };

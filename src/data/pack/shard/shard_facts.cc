@@ -60,8 +60,8 @@ std::string ShardFacts::encode(std::string_view fingerprint) const {
   json["blocks"] = Json::array();
   for (const Digest& block : blocks) json["blocks"].push_back(hex(block));
   json["left_out"] = Json::array();
-  for (const LeftOut& file : left_out) json["left_out"].push_back({file.path, file.reason, file.detail});
-  // Paths that are no UTF-8 never come here: source.cc leaves them out.
+  for (const LeftOut& file : left_out)
+    json["left_out"].push_back({printable(file.path), file.reason, file.detail});
   const std::string body = json_text(json) + "\n" + section;
   return format("{:08x}\n{}", crc32c(body), body);
 }
