@@ -3,6 +3,7 @@
 import bz2
 import io
 import lzma
+import resource
 import struct
 import tarfile
 import zipfile
@@ -133,3 +134,19 @@ def test_unsafe_members_of_a_zip_are_left_out(stoker, tmp_path):
         ("../evil.jpg", "unsafe member", "'..' in the name"),
         ("cat/link.jpg", "not a file", "a symbolic link"),
     ]
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_members_in_folders_without_end_cost_no_memory(stoker, tmp_path, kind):
+    names = ["a/" * 1900 + f"{i}.jpg" for i in range(300)]  # each of whose folders would be kept, with its path
+    if kind == "tar":
+        (tmp_path / "in.tar").write_bytes(tar_of(*[(member(name), b"") for name in names]))
+    else:
+        with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
+            for name in names:
+                archive.writestr(name, b"")
+    limit = (768 << 20, 768 << 20)
+    done = stoker(
+        "data", "pack", f"in.{kind}", "out", code=2, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit)
+    )
+    assert done.err.startswith(f"in.{kind}: member 'a/a/") and done.err.endswith("' lies more than 64 folders deep\n")

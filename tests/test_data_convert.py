@@ -3,12 +3,14 @@
 import gzip
 import io
 import json
+import struct
 import tarfile
 from pathlib import Path
 
 import packing
 import pyarrow
 import pytest
+from crc import crc32c
 from packing import jpeg
 from records import imagenet, record, write_records
 
@@ -160,3 +162,30 @@ def test_what_cannot_be_converted_is_refused(stoker, dataset, arguments, message
 def test_a_source_that_is_not_there_is_told(stoker):
     refused = stoker("data", "convert", "none", "out", "--format", "tar", code=1)
     assert refused.err == "none: no such dataset or shards\n"
+
+
+def test_a_label_of_no_class_is_damage(stoker, tmp_path):
+    packing.make_images(tmp_path / "images", {"cat": 3, "dog": 3})
+    stoker("data", "pack", "images", "in", code=0)
+    path = tmp_path / "in/index.bin"
+    path.write_bytes(relabelled(path.read_bytes(), 10**9))
+    for command in (["convert", "in", "out", "--format", "tfrecord"], ["pack", "in", "out"]):
+        done = stoker("data", *command)
+        assert done.code == 1 and "label 1000000000 of 2 classes" in done.err
+
+
+def relabelled(index: bytes, label: int) -> bytes:
+    """With another label for the first sample of the first shard, and CRCs that hold (docs/formats/index.md)."""
+    data = bytearray(index)
+    (sections,) = struct.unpack_from("<I", data, 20)
+    begin, size = struct.unpack_from("<QQ", data, 64)
+    (columns,) = struct.unpack_from("<H", data, begin + 6)
+    for i in range(columns):
+        tag, _, _, offset, _ = struct.unpack_from("<HHIQQ", data, begin + 72 + 24 * i)
+        if tag == 4:
+            struct.pack_into("<q", data, begin + offset, label)
+    crc = crc32c(bytes(data[begin : begin + size - 8]))
+    struct.pack_into("<I", data, begin + size - 8, crc)
+    struct.pack_into("<I", data, 64 + 24, crc)
+    struct.pack_into("<I", data, 64 + 64 * sections, crc32c(bytes(data[64 : 64 + 64 * sections])))
+    return bytes(data)

@@ -3,13 +3,16 @@
 import fcntl
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
 
+import numpy
 import pytest
 from packing import make_images, tree
+from running import wait_for
 
 
 @pytest.mark.needs("mount")
@@ -83,6 +86,59 @@ def test_an_interrupted_packing_says_so_and_goes_on(stoker, example_images, tmp_
     assert re.search(r"^  \d+ of 16 shards were done before$", done.out, re.MULTILINE)
     stoker("data", "pack", example_images, "whole", "--shards", "8", "--check", "decode", code=0)
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def test_ctrl_c_keeps_what_an_earlier_call_has_finished(stoker, photos, tmp_path):
+    stoker("data", "pack", "photos", "whole", "--shards", "4", code=0)
+    for part in ("3/4", "4/4"):
+        stoker("data", "pack", "photos", "out", "--shards", "4", "--part", part, code=0)
+    slow = stoker.start("data", "pack", "photos", "out", "--shards", "4", "-j", "1", "--metadata-rate", "30")
+    wait_for(lambda: list(tmp_path.glob("out/.packing/*.part")), 60)  # it is in the first shard
+    slow.send_signal(signal.SIGINT)
+    _, err = slow.communicate(timeout=30)
+    assert err.startswith("out: stopped: 2 of 4 shards are done\n")
+    done = stoker("data", "pack", "photos", "out", "--shards", "4", code=0)
+    assert "2 of 4 shards were done before" in done.out
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def test_what_a_killed_call_left_half_written_does_not_pile_up(stoker, photos, tmp_path):
+    for _ in range(2):
+        slow = stoker.start("data", "pack", "photos", "out", "--shards", "4", "-j", "1", "--metadata-rate", "30")
+        wait_for(lambda: list(tmp_path.glob("out/.packing/*.part")), 60)
+        slow.kill()
+        slow.communicate(timeout=30)
+        assert len(list(tmp_path.glob("out/.packing/*.part"))) <= 2  # a thread writes two shards in turns
+
+
+def zipped(folder: Path, out: Path) -> None:
+    shutil.make_archive(str(out), "zip", folder)
+
+
+def tarred(folder: Path, out: Path) -> None:
+    shutil.make_archive(str(out), "tar", folder)
+
+
+@pytest.mark.parametrize(("make", "archive"), [(zipped, "in.zip"), (tarred, "in.tar")])
+def test_an_archive_that_was_written_anew_is_another_source(stoker, photos, tmp_path, make, archive):
+    make(photos, tmp_path / "in")
+    stoker("data", "pack", archive, "out", "--shards", "2", "--part", "1/2", code=0)
+    for file in photos.glob("*/0000.jpg"):  # with names and sizes as before
+        file.write_bytes(file.read_bytes()[:-9] + b"\0" * 7 + b"\xff\xd9")
+    make(photos, tmp_path / "in")
+    done = stoker("data", "pack", archive, "out", "--shards", "2", "--part", "2/2", code=2)
+    assert done.err.startswith("out: other parts pack another source, or with other options\n")
+
+
+def test_rows_of_which_one_file_was_written_anew_are_another_source(stoker, tmp_path):
+    rows = tmp_path / "in"
+    rows.mkdir()
+    for name in ("x", "y"):
+        numpy.save(rows / f"{name}.npy", numpy.arange(8, dtype="int64"))
+    stoker("data", "pack", "in", "out", "--shards", "2", "--part", "1/2", code=0)
+    numpy.save(rows / "y.npy", numpy.arange(8, dtype="int64")[::-1].copy())
+    done = stoker("data", "pack", "in", "out", "--shards", "2", "--part", "2/2", code=2)
+    assert done.err.startswith("out: other parts pack another source, or with other options\n")
 
 
 def interrupted(stoker, source: Path, out: Path, *options: str) -> None:

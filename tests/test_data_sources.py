@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from packing import jpeg, make_images, members, refusal, tree
+from running import wait_for
 
 
 def version(stoker, dataset: str) -> str:
@@ -267,3 +268,18 @@ def test_a_file_that_vanishes_while_it_is_packed_is_named(stoker, photos, tmp_pa
     assert lines[0].startswith("photos/") and lines[0].endswith(".jpg: vanished while it was packed")
     assert lines[1:] == ["  try: the same command again, once nothing removes files there"]
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("size", [0, 68 << 20])  # small files are read at once, large ones piece by piece
+def test_a_file_that_is_written_anew_while_it_is_packed_is_named(stoker, photos, tmp_path, size):
+    if size:
+        (photos / "cat/0000.bin").write_bytes(bytes(size))
+    process = stoker.start("data", "pack", "photos", "out", "--metadata-rate", "150", "-j", "1", "--layout", "files")
+    wait_for(lambda: (tmp_path / "out/.packing/plan").exists(), 60)
+    for file in photos.rglob("*.*"):  # sizes stay as they were
+        file.write_bytes(file.read_bytes())
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    lines = err.splitlines()
+    assert lines[0].endswith(": changed while it was packed (it was written to since it was listed)")
+    assert lines[1:] == ["  try: the same command again, once nothing writes there"]

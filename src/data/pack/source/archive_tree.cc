@@ -12,6 +12,7 @@ namespace stoker::data {
 
 namespace {
 
+constexpr std::ptrdiff_t kMostFolders = 64;                     // each of which is kept, with its path
 constexpr std::uint64_t kMemberLimit = std::uint64_t{1} << 30;  // of a compressed member, which is held whole
 
 // "./cat/1.jpg" as "cat/1.jpg".
@@ -31,7 +32,9 @@ bool has_plain_parts(std::string_view name) {
 // What both kinds of archive share: their members as folders.
 class ArchiveTree : public SourceTree {
  public:
-  ArchiveTree(File file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+  /// `stamp` is that of the archive on disk: another archive has other members.
+  ArchiveTree(File file, std::string name, std::int64_t stamp)
+      : file_(std::move(file)), name_(std::move(name)), stamp_(stamp) {}
   Result<Listing> list(const std::string& folder) const override { return folders_.list(folder); }
   std::string shown(std::string_view path) const override {
     return path.empty() ? name_ : format("{}: {}", name_, printable(path));
@@ -46,11 +49,17 @@ class ArchiveTree : public SourceTree {
                          unsafe.empty() ? "empty or '.' part in the name" : unsafe);
     } else if (!what.empty()) {
       folders_.leave_out(name, "not a file", what);
+    } else if (std::count(name.begin(), name.end(), '/') > kMostFolders) {
+      too_deep_ = name;
     } else {
       folders_.add(name, std::move(file));
     }
   }
   Status finish() {
+    if (!too_deep_.empty()) {
+      return invalid("{}: member '{}' lies more than {} folders deep", name_, printable(too_deep_),
+                     kMostFolders);
+    }
     folders_.sort();
     if (const auto twin = folders_.duplicate()) {
       return invalid("{}: member '{}' is there twice: which one is meant?", name_, printable(*twin));
@@ -60,6 +69,8 @@ class ArchiveTree : public SourceTree {
 
   File file_;
   std::string name_;
+  const std::int64_t stamp_;
+  std::string too_deep_;
   VirtualFolders folders_;
 };
 
@@ -97,7 +108,7 @@ class TarTree final : public ArchiveTree {
       if (!member) break;
       if (member->kind != formats::TarKind::directory) {
         add(member->name, member->unsafe, kind_text(member->kind),
-            {{}, member->size, 0, member->data_offset});
+            {{}, member->size, stamp_, member->data_offset});
       }
       if (seen % kToldEvery != 0) continue;
       progress.report({.done = seen, .total = 0, .unit = "members listed", .bytes = {}});
@@ -139,8 +150,8 @@ class TarTree final : public ArchiveTree {
 
 class ZipTree final : public ArchiveTree {
  public:
-  ZipTree(File file, std::string name, formats::ZipReader zip)
-      : ArchiveTree(std::move(file), std::move(name)), zip_(std::move(zip)) {}
+  ZipTree(File file, std::string name, std::int64_t stamp, formats::ZipReader zip)
+      : ArchiveTree(std::move(file), std::move(name), stamp), zip_(std::move(zip)) {}
 
   Status scan() {
     const std::vector<formats::ZipMember>& members = zip_.members();
@@ -152,7 +163,7 @@ class ZipTree final : public ArchiveTree {
       if (m.is_encrypted) what = "encrypted";
       if (!m.is_encrypted && !m.is_readable()) what = "compressed by a method that is not supported";
       if (m.method != 0 && m.bytes > kMemberLimit) what = "compressed and over 1 GiB";
-      add(m.name, m.unsafe, what, {{}, m.bytes, 0, i});
+      add(m.name, m.unsafe, what, {{}, m.bytes, stamp_, i});
     }
     return finish();
   }
@@ -192,7 +203,7 @@ Result<Archive> archive_kind(const Path& file) {
 Result<std::unique_ptr<SourceTree>> tar_tree(const Path& file, const Path& scratch, Progress& progress) {
   OK_OR_RETURN(stored, File::open_read(file));
   OK_OR_RETURN(opened, formats::expanded(std::move(stored), {scratch, std::nullopt}, progress));
-  auto tree = std::make_unique<TarTree>(std::move(opened), printable(file.string()));
+  auto tree = std::make_unique<TarTree>(std::move(opened), printable(file.string()), stamp_of(file));
   RETURN_IF_ERROR(tree->scan(progress));
   return std::unique_ptr<SourceTree>(std::move(tree));
 }
@@ -207,7 +218,8 @@ Result<std::unique_ptr<SourceTree>> zip_tree(const Path& file, Progress&) {
                formats::ZipReader::open(
                    [shared](std::uint64_t at, std::span<std::byte> out) { return shared->read_at(at, out); },
                    size, printable(file.string())));
-  auto tree = std::make_unique<ZipTree>(std::move(opened), printable(file.string()), std::move(zip));
+  auto tree =
+      std::make_unique<ZipTree>(std::move(opened), printable(file.string()), stamp_of(file), std::move(zip));
   RETURN_IF_ERROR(tree->scan());
   return std::unique_ptr<SourceTree>(std::move(tree));
 }

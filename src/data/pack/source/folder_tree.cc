@@ -49,37 +49,31 @@ class DiskTree : public SourceTree {
 
   Status read(std::string_view folder, const SourceFile& file, FileBytes& into) const override {
     OK_OR_RETURN(fd, open(folder, file));
-    // One byte more than there should be, to see whether the file has grown.
-    const std::span<std::byte> room = into.resize(file.bytes + 1);
+    const std::span<std::byte> room = into.resize(file.bytes);
     std::size_t have = 0;
-    do {
+    while (have < room.size()) {
       const ssize_t n = ::read(fd.get(), room.data() + have, room.size() - have);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return posix_error(shown(child(folder, file.name)), errno);
       if (n == 0) break;
       have += static_cast<std::size_t>(n);
-    } while (have < file.bytes);
-    if (have != file.bytes) return changed(folder, file);
-    into.shrink(file.bytes);
-    return {};
+    }
+    return check_unchanged(fd, folder, file);
   }
 
   Status read_part(std::string_view folder, const SourceFile& file, std::uint64_t offset,
                    std::span<std::byte> out) const override {
     OK_OR_RETURN(fd, open(folder, file));
-    struct stat info{};
-    if (::fstat(fd.get(), &info) != 0) return posix_error(shown(child(folder, file.name)), errno);
-    if (static_cast<std::uint64_t>(info.st_size) != file.bytes) return changed(folder, file);
     std::size_t have = 0;
     while (have < out.size()) {
       const ssize_t n =
           ::pread(fd.get(), out.data() + have, out.size() - have, static_cast<off_t>(offset + have));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return posix_error(shown(child(folder, file.name)), errno);
-      if (n == 0) return changed(folder, file);
+      if (n == 0) break;
       have += static_cast<std::size_t>(n);
     }
-    return {};
+    return check_unchanged(fd, folder, file);
   }
 
   std::string shown(std::string_view path) const override { return printable(full(path)); }
@@ -115,9 +109,15 @@ class DiskTree : public SourceTree {
     return posix_error(path, error);
   }
 
-  Status changed(std::string_view folder, const SourceFile& file) const {
-    return unavailable("{}: changed while it was packed (it had {} bytes)", shown(child(folder, file.name)),
-                       file.bytes)
+  // After bytes of it were read: whether it is the file that was listed, and whole.
+  Status check_unchanged(const Fd& fd, std::string_view folder, const SourceFile& file) const {
+    struct stat info{};
+    if (::fstat(fd.get(), &info) != 0) return posix_error(shown(child(folder, file.name)), errno);
+    const bool has_its_size = static_cast<std::uint64_t>(info.st_size) == file.bytes;
+    if (has_its_size && modified_ns(info) == file.modified_ns) return {};
+    const std::string what =
+        has_its_size ? "was written to since it was listed" : format("had {} bytes", file.bytes);
+    return unavailable("{}: changed while it was packed (it {})", shown(child(folder, file.name)), what)
         .cure("the same command again, once nothing writes there");
   }
 

@@ -33,7 +33,7 @@ std::string key_of(const formats::IndexSection& section, const formats::ShardInf
 }
 
 Status take_section(const formats::IndexSection& section, const formats::ShardInfo& shard,
-                    std::uint32_t split, Taker& taker) {
+                    std::uint32_t split, std::size_t classes, Taker& taker) {
   const std::string where = taker.tree().shown(shard.file);
   const std::uint32_t number = taker.tree().add_shard(shard.file, shard.bytes, nullptr);
   std::vector<Member> members;
@@ -47,6 +47,10 @@ Status take_section(const formats::IndexSection& section, const formats::ShardIn
                          .place = {.shard = number, .crc32c = file.crc32c, .offset = file.offset}});
     }
     const std::int64_t label = section.has_labels() ? section.label(sample) : -1;
+    if (classes > 0 && label >= static_cast<std::int64_t>(classes)) {
+      return corrupt("{}: sample '{}' has label {} of {} classes", where,
+                     printable(key_of(section, shard, sample)), label, classes);
+    }
     RETURN_IF_ERROR(taker.add(split, key_of(section, shard, sample), label, members, where));
   }
   return {};
@@ -62,7 +66,8 @@ Result<Source> take_dataset(const Path& folder, const formats::OpenDataset& open
     for (const formats::ShardInfo& shard : split.shards) {
       if (progress.stop_requested())
         return cancelled("{}: stopped while it was listed", taker.tree().shown(""));
-      RETURN_IF_ERROR(take_section(opened.index.sections()[section++], shard, number, taker));
+      RETURN_IF_ERROR(
+          take_section(opened.index.sections()[section++], shard, number, schema.classes.size(), taker));
     }
   }
   taker.source().classes = schema.classes;
@@ -77,7 +82,7 @@ struct Foreign {
   TablePath table;                               // of Parquet in folders
   std::optional<formats::StreamShard> of_index;  // where an index.json has it
   std::optional<NpySet> rows;                    // of NumPy's files
-  std::int64_t modified_ns = 0;
+  std::int64_t stamp = 0;
   UnpackedShard shard;
   ScratchFile file_at;  // what it was unpacked to
   ScratchFile made_at;  // and what was made of its values
@@ -97,9 +102,13 @@ Status keep_open(Foreign& shard, ScratchFiles& files) {
   return {};
 }
 
-std::int64_t modified_ns(const Path& path) {
-  std::error_code ignored;
-  return std::filesystem::last_write_time(path, ignored).time_since_epoch().count();
+// Of all files that make the shard.
+std::int64_t stamp_of(const Path& folder, const Foreign& shard) {
+  if (!shard.rows) return data::stamp_of(folder / shard.file);
+  std::uint64_t sum = 0;
+  for (const NpySet::Array& array : shard.rows->arrays)
+    sum = sum * 31 + static_cast<std::uint64_t>(data::stamp_of(folder / array.file));
+  return static_cast<std::int64_t>(sum);
 }
 
 Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOptions& options,
@@ -109,7 +118,7 @@ Status scan_all(const Path& folder, std::vector<Foreign>& shards, const SourceOp
   std::atomic<std::uint64_t> done{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < shards.size() && !progress.stop_requested(); i = next++) {
-      shards[i].modified_ns = modified_ns(folder / shards[i].file);
+      shards[i].stamp = stamp_of(folder, shards[i]);
       const Path path = folder / shards[i].file;
       Result<UnpackedShard> scan =
           shards[i].of_index
@@ -160,7 +169,7 @@ Status take_foreign(Foreign& shard, Taker& taker) {
       const std::uint64_t begin = member.is_made ? shard.made_at.begin : shard.file_at.begin;
       members.push_back({.extension = member.extension,
                          .bytes = member.bytes,
-                         .stamp = shard.modified_ns,
+                         .stamp = shard.stamp,
                          .place = {.shard = member.is_made ? made : number,
                                    .offset = begin + member.data_offset,
                                    .record_at = begin + sample.offset,

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/encode.h"
+#include "base/hash.h"
 
 namespace stoker::data {
 
@@ -41,6 +42,26 @@ std::string child(std::string_view folder, std::string_view name) {
   if (!path.empty()) path += '/';
   path += name;
   return path;
+}
+
+std::int64_t stamp_of(const Path& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const auto written = [&](const Path& file) {
+    return static_cast<std::uint64_t>(fs::last_write_time(file, ignored).time_since_epoch().count());
+  };
+  if (!fs::is_directory(path, ignored)) return fs::exists(path, ignored) ? written(path) : 0;
+  std::uint64_t sum = 0;  // a sum: folders give their entries in any order
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    if (!at->is_regular_file(ignored)) continue;
+    const std::string entry = format("{} {} {}", at->path().lexically_relative(path).string(),
+                                     at->file_size(ignored), written(at->path()));
+    std::uint64_t part = 0;
+    std::memcpy(&part, sha256(entry).data(), sizeof part);
+    sum += part;
+  }
+  return static_cast<std::int64_t>(sum);
 }
 
 void add_file(Listing& listing, std::string_view folder, SourceFile file) {

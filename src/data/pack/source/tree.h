@@ -73,6 +73,11 @@ std::string child(std::string_view folder, std::string_view name);
 /// Whether a folder of that name is a split: train, val, test, valid, validation.
 bool is_split_name(std::string_view name);
 
+/// When a file was last written to, in ns: an archive's members have it as their `modified_ns`. Of a folder,
+/// as Zarr has them, a number that is another one when any file below has another name, size or time. 0 where
+/// there is nothing.
+std::int64_t stamp_of(const Path& path);
+
 /// Adds an entry that is no folder to a listing, or leaves it out by its name: hidden, not UTF-8, without an
 /// extension.
 void add_file(Listing& listing, std::string_view folder, SourceFile file);
