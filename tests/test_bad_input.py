@@ -11,6 +11,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+import run_folders
 
 FULL = b"OSError: [Errno 28] No space left on device: '/a'\n"
 SCRIPT = "#!/bin/bash\n#SBATCH --time=1:00:00\nsrun hostname\n"
@@ -168,3 +169,15 @@ def test_a_script_of_noise_or_of_a_gigabyte_holds_nobody_up(stoker, tmp_path):
 def write(folder: Path, content: bytes) -> str:
     (folder / "x.sh").write_bytes(content)
     return "x.sh"
+
+
+@pytest.mark.parametrize("where", ["run.json", "attempts/1/metrics-0000.csv", "attempts/1/rank-0000.log"])
+def test_a_pipe_in_a_run_folder_holds_no_command_up(stoker, tmp_path, where):
+    folder = run_folders.killed_and_resumed(tmp_path / "runs").path
+    pipe = folder / where
+    assert pipe.parent.is_dir()
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    for command in ("status", "report", "logs"):  # whatever they say
+        stoker(command, "--runs", "runs") if command == "status" else stoker(command, folder, timeout=30)
+    stoker("status", folder, timeout=30)

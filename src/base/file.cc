@@ -43,6 +43,15 @@ Result<File> File::open_with(const Path& path, int flags) {
 }
 
 Result<File> File::open_read(const Path& path) { return open_with(path, O_RDONLY); }
+Result<File> File::open_regular(const Path& path) {
+  if (path.native().starts_with("/dev/")) return open_read(path);
+  OK_OR_RETURN(file, open_with(path, O_RDONLY | O_NONBLOCK));  // which changes nothing for files
+  struct stat info{};
+  if (::fstat(file.fd(), &info) != 0) return posix_error(subject(path), errno);
+  if (S_ISFIFO(info.st_mode)) return invalid("{}: is a pipe, a file was expected", subject(path));
+  return std::move(file);
+}
+
 Result<File> File::create(const Path& path) { return open_with(path, O_WRONLY | O_CREAT | O_TRUNC); }
 Result<File> File::create_new(const Path& path) { return open_with(path, O_WRONLY | O_CREAT | O_EXCL); }
 Result<File> File::open_append(const Path& path) { return open_with(path, O_WRONLY | O_CREAT | O_APPEND); }
@@ -157,7 +166,7 @@ Result<std::string> read_all(const File& file, std::uint64_t limit) {
 }  // namespace
 
 Result<std::string> read_file(const Path& path, ByteCount limit) {
-  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(file, File::open_regular(path));
   return read_all(file, limit.value);
 }
 

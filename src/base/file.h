@@ -38,6 +38,9 @@ class File {
  public:
   File() = default;
   static Result<File> open_read(const Path& path);
+  /// The same of what should be a file in somebody's folder: Invalid for a pipe, which would be waited for,
+  /// for ever. Below /dev, where shells have their pipes, it is open_read.
+  static Result<File> open_regular(const Path& path);
   /// Creates or truncates.
   static Result<File> create(const Path& path);
   /// Fails with Exists if the path is taken.

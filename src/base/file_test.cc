@@ -35,6 +35,14 @@ TEST(File, errors_name_the_path) {
             (box / "big").string() + ": larger than 99 B");
 }
 
+TEST(File, a_pipe_in_the_place_of_a_file_is_not_waited_for) {
+  TempDirectory box;
+  ASSERT_EQ(::mkfifo((box / "pipe").c_str(), 0600), 0);
+  const std::string told = (box / "pipe").string() + ": is a pipe, a file was expected";
+  EXPECT_EQ(read_file(box / "pipe").status().message(), told);
+  EXPECT_EQ(File::open_regular(box / "pipe").status().message(), told);
+}
+
 TEST(File, short_read_says_where_the_file_ends) {
   TempDirectory box;
   ASSERT_TRUE(write_file(box / "a", "12345").ok());

@@ -1,5 +1,6 @@
 #include "base/process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
@@ -95,6 +96,33 @@ void set_up_child(const ChildPlan& plan) {
   ::execve(plan.program, plan.argv, plan.envp);
 }
 
+// What follows `#!` in the first line, the carriage return of a Windows line end included.
+std::string asked_by_first_line(const Path& program) {
+  constexpr std::size_t kLongest = 256;  // the kernel reads no more
+  const Fd fd(::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char buffer[kLongest];
+  const ssize_t n = fd ? ::read(fd.get(), buffer, sizeof buffer) : -1;
+  std::string_view line(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
+  if (!line.starts_with("#!")) return "";
+  line = line.substr(2, line.find('\n') - 2);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return std::string(line.substr(0, line.find_last_not_of(" \t") + 1));
+}
+
+// exec's ENOENT and EACCES are also those of what the file needs.
+Status exec_error(const Command& command, const std::string& program, int error) {
+  const std::string name = printable(command.argv[0]);
+  if (!command.directory.empty() && !folder_exists(command.directory))
+    return posix_error(printable(command.directory.string()), error);
+  const Path file = (command.directory / program).lexically_normal();
+  if (folder_exists(file)) return invalid("{}: is a folder, not a program", name);
+  if (error != ENOENT || !path_exists(file)) return posix_error(name, error);
+  RETURN_IF_ERROR(check_first_line(file, name));
+  if (!asked_by_first_line(file).empty()) return posix_error(name, error);
+  return not_found("{}: the loader that it was built for is not there", name)
+      .cure("file {}", shell_quote(printable(file.string())));
+}
+
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> list;
   for (std::string& text : texts) list.push_back(text.data());
@@ -136,10 +164,24 @@ Result<Child> Child::spawn(const Command& command) {
   }
   if (n == sizeof error) {
     ::waitpid(pid, nullptr, 0);
-    const bool folder_is_gone = !command.directory.empty() && !folder_exists(command.directory);
-    return posix_error(printable(folder_is_gone ? command.directory.string() : command.argv[0]), error);
+    return exec_error(command, program, error);
   }
   return child;
+}
+
+Status check_first_line(const Path& program, std::string_view name) {
+  std::string asked = asked_by_first_line(program);
+  if (asked.ends_with('\r')) {
+    asked.pop_back();
+    return not_found(
+               "{}: its first line asks for '{}\\r', which is not there: the file has Windows line ends",
+               name, printable(asked))
+        .cure("sed -i 's/\\r$//' {}", shell_quote(printable(program.string())));
+  }
+  const Path interpreter = asked.substr(0, asked.find_first_of(" \t"));
+  if (interpreter.is_relative() || path_exists(interpreter)) return {};
+  return not_found("{}: its first line asks for '{}', which is not there", name,
+                   printable(interpreter.string()));
 }
 
 std::optional<Exit> Child::poll() {

@@ -52,8 +52,8 @@ std::string signal_name(int signal);
 /// A started child. Destroying a Child that runs leaves it running: end it first.
 class Child {
  public:
-  /// Starts it. Fails with NotFound or Invalid naming argv[0] if it cannot be executed: exec's own errno, not
-  /// a child that exits 127.
+  /// Starts it. Fails with NotFound or Invalid naming argv[0] if it cannot be executed, and not with a child
+  /// that exits 127.
   static Result<Child> spawn(const Command& command);
 
   pid_t pid() const { return pid_; }
@@ -71,6 +71,10 @@ class Child {
   Fd pidfd_;
   std::optional<Exit> exit_;
 };
+
+/// NotFound when the `#!` line of a program asks for what is not there, as with Windows line ends; Ok for
+/// every other file. `name` is what people call it.
+Status check_first_line(const Path& program, std::string_view name);
 
 /// What a program printed.
 struct Captured {

@@ -1,6 +1,7 @@
 #include "base/process.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <gtest/gtest.h>
 
@@ -35,6 +36,63 @@ TEST(Process, a_program_that_cannot_be_executed_is_an_error_not_a_child) {
   EXPECT_EQ(
       run_program({.argv = {"true"}, .directory = "/no/folder"}, Deadline::after(5s)).status().message(),
       "/no/folder: no such file or directory");
+}
+
+// A program of this text in a folder of its own, started there as ./program.
+Status start(std::string_view text) {
+  TempDirectory folder;
+  EXPECT_TRUE(write_file(folder / "program", text).ok());
+  EXPECT_EQ(::chmod((folder / "program").c_str(), 0755), 0);
+  return run_program({.argv = {"./program"}, .directory = folder.path()}, Deadline::after(20s)).status();
+}
+
+TEST(Process, a_script_whose_first_line_asks_for_what_is_not_there_says_so) {
+  const Status missing = start("#! /nonexistent/python -u\n");
+  EXPECT_EQ(missing.message(),
+            "./program: its first line asks for '/nonexistent/python', which is not there");
+  EXPECT_EQ(missing.code(), Code::not_found);
+  EXPECT_EQ(start("#!/nonexistent/python").message(), missing.message());
+  EXPECT_EQ(start("#!/bin/sh\nexit 3\n").to_string(), "ok");
+}
+
+TEST(Process, a_script_with_windows_line_ends_is_told_with_what_takes_them_away) {
+  const Status windows = start("#!/bin/sh\r\necho one\r\n");
+  EXPECT_EQ(windows.message(),
+            "./program: its first line asks for '/bin/sh\\r', which is not there: the file has Windows line "
+            "ends");
+  EXPECT_EQ(windows.code(), Code::not_found);
+  TempDirectory folder;
+  ASSERT_TRUE(write_file(folder / "a b", "#!/usr/bin/env python3\r\n").ok());
+  const Status first_line = check_first_line(folder / "a b", "./a b");
+  EXPECT_EQ(first_line.message(),
+            "./a b: its first line asks for '/usr/bin/env python3\\r', which is not there: the file has "
+            "Windows line ends");
+  EXPECT_EQ(first_line.cure(), format("sed -i 's/\\r$//' '{}/a b'", folder.path()));
+}
+
+TEST(Process, a_first_line_is_looked_at_in_scripts_alone) {
+  TempDirectory folder;
+  for (std::string_view text : {"", "#!", "#!\n", "# !/no/such\r\n",
+                                "\x7f"
+                                "ELF\r\n",
+                                "#!/bin/sh", "#!relative\n"}) {
+    ASSERT_TRUE(write_file(folder / "x", text).ok());
+    EXPECT_EQ(check_first_line(folder / "x", "x").to_string(), "ok") << text;
+  }
+  EXPECT_EQ(check_first_line(folder / "none", "none").to_string(), "ok");
+}
+
+TEST(Process, a_folder_is_no_program) {
+  EXPECT_EQ(run({"/tmp"}).status().message(), "/tmp: is a folder, not a program");
+  EXPECT_EQ(run({"/tmp"}).status().code(), Code::invalid);
+}
+
+TEST(Process, a_program_of_another_system_lacks_its_loader) {
+  std::string program = *read_file("/bin/true");
+  const std::size_t loader = program.find("/ld-linux");
+  if (loader == std::string::npos) GTEST_SKIP() << "/bin/true has no loader";
+  program[loader + 1] = 'x';
+  EXPECT_EQ(start(program).message(), "./program: the loader that it was built for is not there");
 }
 
 TEST(Process, is_killed_at_the_deadline_and_named) {

@@ -22,7 +22,8 @@ std::optional<Node> Expansion::expand(const std::string& path) {
   bool is_good = true;
   const Type type = assignment.setting->type;
   if ((type == Type::words || type == Type::texts) && node.kind == Node::Kind::scalar) {
-    Result<std::vector<std::string>> words = split_words(node.text);
+    Result<std::vector<std::string>> words =
+        type == Type::words ? split_command(node.text) : split_words(node.text);
     if (words.ok()) {
       for (const std::string& word : *words) {
         Node& item = node.items.emplace_back();

@@ -18,6 +18,7 @@ constexpr Setting kSettings[] = {
     {.key = "train.model", .type = Type::choice, .choices = "big|small", .what = "The model."},
     {.key = "train.rates", .type = Type::numbers, .unset = "none", .what = "Rates."},
     {.key = "params.*", .unset = "none", .what = "Yours."},
+    {.key = "variables.*", .unset = "none", .what = "Variables.", .names = Names::as_written},
     {.key = "data.*.source", .type = Type::path, .what = "Where."},
     {.key = "data.*.split", .fallback = "all", .what = "Which."},
 };
@@ -68,6 +69,18 @@ TEST(Layers, a_stronger_layer_wins_and_tells_its_origin) {
   EXPECT_EQ(all.where("params.mom"), "f.yaml:3:22");
   EXPECT_EQ(resolve({.file = "name: a\n"}).text("train.epochs"), "10");
   EXPECT_EQ(resolve({.file = "name: a\n"}).where("train.epochs"), "default");
+}
+
+TEST(Layers, a_name_in_an_environment_variable_is_that_of_the_file_or_as_its_map_has_names) {
+  const Outcome all = resolve(
+      {.file = "params: {LR: 1}\nvariables: {A: 1, http_proxy: x}\n",
+       .environment = {"STOKER_SET_PARAMS_LR=2", "STOKER_SET_PARAMS_MOM=3", "STOKER_SET_VARIABLES_FOO=y",
+                       "STOKER_SET_VARIABLES_HTTP_PROXY=z", "STOKER_SET_VARIABLES_Bar=1"}});
+  EXPECT_EQ(all.mistakes, "ok");
+  EXPECT_THAT(all.effective.names("params"), ElementsAre("LR", "mom"));
+  EXPECT_EQ(all.text("params.LR"), "\"2\"");
+  EXPECT_THAT(all.effective.names("variables"), ElementsAre("A", "Bar", "FOO", "http_proxy"));
+  EXPECT_EQ(all.text("variables.http_proxy"), "z");
 }
 
 TEST(Layers, null_takes_back_what_a_weaker_layer_said) {
@@ -160,7 +173,7 @@ TEST(Layers, unknown_keys_come_with_a_suggestion) {
             "f.yaml:3:21: unknown key 'nodes' (one of: epochs, model, rates)\n"
             "    3 | train: {model: big, nodes: 2}\n"
             "      |                     ^\n"
-            "f.yaml:4:1: unknown key 'zzz' (one of: name, run, train, params, data)\n"
+            "f.yaml:4:1: unknown key 'zzz' (one of: name, run, train, params, variables, data)\n"
             "    4 | zzz: 1\n"
             "      | ^");
   EXPECT_EQ(mistakes_in("train.epochs: 3\n"),

@@ -117,7 +117,9 @@ std::string Schema::from_variable(std::string_view name, std::span<const std::st
     if (name.size() <= before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after))
       continue;
     const std::string_view chosen = name.substr(before.size(), name.size() - before.size() - after.size());
-    return format("{}{}{}", setting.key.substr(0, star), to_lower(chosen), setting.key.substr(star + 1));
+    return format("{}{}{}", setting.key.substr(0, star),
+                  setting.names == Names::as_written ? std::string(chosen) : to_lower(chosen),
+                  setting.key.substr(star + 1));
   }
   return "";
 }

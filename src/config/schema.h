@@ -31,7 +31,7 @@ class Schema {
   /// "unknown key 'resorces'; did you mean 'resources'?" for the first unknown segment of `path`.
   std::string unknown_key(std::string_view path) const;
   /// The key path that STOKER_SET_<`name`> means, such as TRAIN_EPOCHS; "" if none. A name that people chose
-  /// is looked for in `known` first and is lower case otherwise.
+  /// is looked for in `known` first and is otherwise as Setting::names says.
   std::string from_variable(std::string_view name, std::span<const std::string> known) const;
 
  private:

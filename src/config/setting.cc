@@ -186,7 +186,7 @@ Result<Value> read_words(const Setting& setting, const Node& node) {
     words.push_back(item.text);
   }
   if (node.kind == Node::Kind::scalar) {
-    OK_OR_RETURN(split, split_words(node.text));
+    OK_OR_RETURN(split, setting.type == Type::words ? split_command(node.text) : split_words(node.text));
     words = std::move(split);
   }
   if (setting.type == Type::words && (words.empty() || words.front().empty()))

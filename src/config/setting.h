@@ -33,6 +33,9 @@ enum class Type {
   texts,     ///< as words, and may be empty
 };
 
+/// What STOKER_SET_<...> makes of a name that the file does not have.
+enum class Names { lower_case, as_written };
+
 /// The declaration.
 struct Setting {
   /// "train.optimizer.lr"; a segment `*` stands for a name people choose.
@@ -52,6 +55,8 @@ struct Setting {
   std::string_view what;
   /// Where to read on; may be empty.
   std::string_view see = "";
+  /// Of a key with `*`.
+  Names names = Names::lower_case;
 
   bool is_required() const { return fallback.empty() && unset.empty(); }
 };

@@ -18,16 +18,14 @@ using config::Origin;
 constexpr std::array<std::string_view, 6> kContract = {
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR"};
 
+// `run` is a value, or a map of its own.
+bool has_run(const Effective& effective) {
+  return effective.has_group("run") || effective.entries().contains("run");
+}
+
 void check_what_runs(const Effective& effective, const Origin& file, Mistakes& mistakes) {
-  const bool has_run = effective.has_group("run") || effective.entries().contains("run");
-  const bool has_train = effective.has_group("train");
-  if (has_run && has_train) {
-    const Origin run = effective.origin("run");
-    mistakes.add(effective.origin("train"),
-                 format("'train' beside 'run' ({}): a job has one of them", run.where()));
-  } else if (!has_run && !has_train) {
+  if (!has_run(effective) && !effective.has_group("train"))
     mistakes.add(file, "neither 'run' nor 'train' says what to run");
-  }
 }
 
 void check_names(const Effective& effective, const Job& job, Mistakes& mistakes) {
@@ -61,8 +59,7 @@ void check_names(const Effective& effective, const Job& job, Mistakes& mistakes)
     } else if (name.starts_with("STOKER_") ||
                std::find(kContract.begin(), kContract.end(), name) != kContract.end()) {
       mistakes.add(effective.origin(key), format("{}: is set by Stoker for every rank", key));
-    } else if (std::int64_t port = 0;
-               name == "MASTER_PORT" && (!parse_number(value, &port) || port < 1 || port > 65535)) {
+    } else if (name == "MASTER_PORT" && !is_port(value)) {
       mistakes.add(effective.origin(key), format("{}: '{}' is not a port", key, printable(value)));
     }
   }
@@ -201,6 +198,18 @@ void check_stage(const Effective& effective, const job::StageOptions& stage, Mis
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
          c == '-';
+}
+
+bool is_port(std::string_view text) {
+  std::int64_t port = 0;
+  return parse_number(text, &port) && port >= 1 && port <= 65535;
+}
+
+bool runs_one_thing(const Effective& effective, Mistakes& mistakes) {
+  if (!has_run(effective) || !effective.has_group("train")) return true;
+  mistakes.add(effective.origin("train"),
+               format("'train' beside 'run' ({}): a job has one of them", effective.origin("run").where()));
+  return false;
 }
 
 void complete_and_check(const Effective& effective, const Origin& file, Job& job, Mistakes& mistakes) {

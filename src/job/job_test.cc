@@ -152,6 +152,15 @@ TEST(Job, scratch_is_a_folder_beside_the_file) {
   EXPECT_EQ(job.command->arguments.at(1), (box / "scratch").string());
 }
 
+TEST(Job, a_variable_from_the_environment_keeps_its_capitals) {
+  Sandbox box;
+  const Job job = load(box.write("run: x\nenvironment: {variables: {A: 1}}\n"),
+                       {.environment = {"STOKER_SET_ENVIRONMENT_VARIABLES_FOO=x"}})
+                      .value();
+  EXPECT_EQ(job.environment.variables.at("FOO"), "x");
+  EXPECT_EQ(job.environment.variables.size(), 2U);
+}
+
 TEST(Job, shell_commands_are_given_to_sh) {
   Sandbox box;
   const Job job =

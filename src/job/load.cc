@@ -157,9 +157,8 @@ Job read_job(const Effective& effective, const Path& folder, const Path& current
 }  // namespace
 
 Result<Job> read(const TextSource& input, const LoadOptions& options) {
-  if (config::find_bad_text(input.folder.string())) {
+  if (config::find_bad_text(input.folder.string()))
     return invalid("{}: the folder's name is not plain UTF-8 text", printable(input.folder.string()));
-  }
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   const bool has_mark = input.text.starts_with(kByteOrderMark);
   const auto source = std::make_shared<const config::Source>(
@@ -191,6 +190,7 @@ Result<Job> read(const TextSource& input, const LoadOptions& options) {
     mistakes = of_text;
     effective = resolve(tasks->tasks.front().settings, mistakes);
   }
+  if (Mistakes of_both = of_text; !runs_one_thing(effective, of_both)) return of_both.status();
   Job job = read_job(effective, input.folder, options.current_directory, mistakes);
   complete_and_check(effective, {source, 0}, job, mistakes);
   if (!mistakes.empty()) return mistakes.status();

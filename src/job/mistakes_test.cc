@@ -35,6 +35,10 @@ INSTANTIATE_TEST_SUITE_P(
              "/box/job.yaml:2:1: 'train' beside 'run' (/box/job.yaml:1:6): a job has one of them\n"
              "    2 | train: {model: resnet18}\n"
              "      | ^"},
+        Case{"training_epochs_beside_run", "run: x\ntrain: {epochs: 3}\n",
+             "/box/job.yaml:2:1: 'train' beside 'run' (/box/job.yaml:1:6): a job has one of them\n"
+             "    2 | train: {epochs: 3}\n"
+             "      | ^"},
         Case{"unknown_key", "run: x\nresorces: {nodes: 2}\n",
              "/box/job.yaml:2:1: unknown key 'resorces'; did you mean 'resources'?\n"
              "    2 | resorces: {nodes: 2}\n"
@@ -131,6 +135,15 @@ INSTANTIATE_TEST_SUITE_P(
              "/box/job.yaml:1:6: run: names no program\n"
              "    1 | run: ''\n"
              "      |      ^"},
+        Case{"second_line_of_a_command", "run: |\n  echo one\n  echo two\n",
+             "/box/job.yaml:1:6: run: the line 'echo two' needs a shell: write {shell: \"...\"}, or end the "
+             "one before with '\\'\n"
+             "    1 | run: |\n"
+             "      |      ^"},
+        Case{"names_for_a_shell", "run: ls *.py\n",
+             "/box/job.yaml:1:6: run: '*.py' needs a shell: write {shell: \"...\"}, or quote it\n"
+             "    1 | run: ls *.py\n"
+             "      |      ^"},
         Case{"home_in_a_path", "run: x\nrecord: {directory: ~/runs}\n",
              "/box/job.yaml:2:21: record.directory: '~' is not expanded here; write the path in full\n"
              "    2 | record: {directory: ~/runs}\n"
@@ -178,6 +191,12 @@ TEST(JobMistakes, ranks_that_fit_on_no_nodes_are_mistakes) {
       mistakes_of("run: x\nresources: {ranks_per_gpu: 2, gpus_per_rank: 4}\n"),
       ::testing::HasSubstr(
           "resources.ranks_per_gpu: 2 ranks share a GPU, and resources.gpus_per_rank gives each 4\n"));
+}
+
+TEST(JobMistakes, a_flag_for_train_beside_run_is_told_as_that) {
+  Sandbox box;
+  EXPECT_EQ(mistakes_of(box, box.write("run: x\n"), {.set = {"train.epochs=3"}}),
+            "--set train.epochs: 'train' beside 'run' (/box/job.yaml:1:6): a job has one of them");
 }
 
 TEST(JobMistakes, a_missing_file_comes_with_the_command_that_writes_one) {

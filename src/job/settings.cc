@@ -123,7 +123,10 @@ constexpr std::array kRun = {
             .type = Type::path,
             .unset = "where pip is set up to look",
             .what = "A folder of wheels: packages of `venv` come from here and from nowhere else."},
-    Setting{.key = "environment.variables.*", .unset = "none", .what = "A variable for every rank."},
+    Setting{.key = "environment.variables.*",
+            .unset = "none",
+            .what = "A variable for every rank.",
+            .names = config::Names::as_written},
 
     Setting{.key = "code.snapshot",
             .type = Type::boolean,

@@ -62,7 +62,7 @@ std::optional<slurm::BatchEnding> batch_ending(const record::RunFolder& run, con
                                                std::string_view id) {
   const auto owner = owner_of_log(run, attempt);
   if (!owner || id.empty()) return std::nullopt;
-  const auto log = File::open_read(owner->batch_log());
+  const auto log = File::open_regular(owner->batch_log());
   if (!log.ok()) return std::nullopt;
   const auto size = log->size();
   if (!size.ok()) return std::nullopt;

@@ -12,7 +12,7 @@ constexpr std::uint64_t kTail = 16 * 1024;
 }  // namespace
 
 std::optional<record::MetricTable> read_tail(const Path& path) {
-  const auto file = File::open_read(path);
+  const auto file = File::open_regular(path);
   if (!file) return std::nullopt;
   const auto size = file->size();
   if (!size) return std::nullopt;

@@ -49,7 +49,7 @@ Status LogReader::read_new(const LineSink& sink) {
 }
 
 Status LogReader::read_rank(int rank, Position& position, const LineSink& sink) {
-  const auto opened = File::open_read(attempt_.log(rank));
+  const auto opened = File::open_regular(attempt_.log(rank));
   if (!opened.ok()) return opened.error().code() == Code::not_found ? Status() : opened.error();
   const File& file = *opened;
   OK_OR_RETURN(size, file.size());

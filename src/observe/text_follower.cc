@@ -13,7 +13,7 @@ constexpr std::size_t kLongestLine = 1u << 20;
 }  // namespace
 
 Status TextFollower::read_new(const Sink& sink) {
-  const auto file = File::open_read(path_);
+  const auto file = File::open_regular(path_);
   if (!file.ok()) return file.error().code() == Code::not_found ? Status() : file.error();
   OK_OR_RETURN(size, file->size());
   while (offset_ < size) {

@@ -129,7 +129,7 @@ void Beacon::publish() noexcept {
 }
 
 Result<Sighting> read_beacon(const Path& file) {
-  OK_OR_RETURN(opened, File::open_read(file));
+  OK_OR_RETURN(opened, File::open_regular(file));
   OK_OR_RETURN(size, opened.size());
   if (size < sizeof(Image)) {
     return corrupt("{}: {} bytes, a beacon has {}", printable(file.string()), size, sizeof(Image));

@@ -95,7 +95,7 @@ Status append_record(File& file, std::string_view record, bool& mid_line) {
 }
 
 Result<bool> ends_mid_line(const Path& file) {
-  OK_OR_RETURN(opened, File::open_read(file));
+  OK_OR_RETURN(opened, File::open_regular(file));
   OK_OR_RETURN(size, opened.size());
   if (size == 0) return false;
   std::byte last{};

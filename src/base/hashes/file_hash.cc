@@ -77,7 +77,7 @@ Result<std::string> hash_file(const Path& path, std::string_view name, const Pro
   constexpr std::uint64_t kPiece = 1u << 20;
   std::optional<FileHash> hash = FileHash::make(name);
   CHECK(hash.has_value());
-  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(file, File::open_regular(path));
   OK_OR_RETURN(size, file.size());
   std::vector<std::byte> buffer(std::min(kPiece, size));
   for (std::uint64_t at = 0; at < size; at += kPiece) {

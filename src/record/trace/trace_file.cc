@@ -72,7 +72,7 @@ Result<TraceFile> parse_trace(std::string_view subject, std::string_view text) {
 }
 
 Result<TraceFile> read_trace(const Path& path) {
-  OK_OR_RETURN(file, File::open_read(path));
+  OK_OR_RETURN(file, File::open_regular(path));
   OK_OR_RETURN(size, file.size());
   std::string text(std::min<std::uint64_t>(size, kTraceLimit.value), '\0');
   RETURN_IF_ERROR(file.read_at(0, std::as_writable_bytes(std::span(text))));
