@@ -70,7 +70,7 @@ struct SaverOptions {
   WorldSize world_size{1};
   std::string run;         ///< run id; a directory holding steps of another run is refused
   std::string writer;      ///< the same on all ranks, different for every attempt of a run: "1", "2"
-  int keep = 3;            ///< steps kept, the newest ones; 0 keeps all
+  int keep = 3;            ///< steps kept: the one just saved and the newest below it; 0 keeps all
   Duration keep_every{0};  ///< the first of each such stretch of time stays too; 0: none
   int keep_best = 0;       ///< so do the best by `metric`; 0: none
   std::string metric;      ///< a number of Contents::state; see retention.h for which way is better
@@ -100,8 +100,9 @@ struct SaveTimes {
 };
 
 /// Saves steps in the background. Collective: every rank makes one and calls save() for the same steps in the
-/// same order; ranks meet through files in the directory, never through the training's process group.
-/// Thread-compatible: one thread of the rank calls it. Two steps may be in flight.
+/// same order; ranks meet through files in the directory, never through the training's process group. A rank
+/// whose save() fails, or that is not called, costs that step and no other. Thread-compatible: one thread of
+/// the rank calls it. Two steps may be in flight.
 class Saver {
  public:
   /// Makes the directory, removes what dead writers left there, starts the writer thread.

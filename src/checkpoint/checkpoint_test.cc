@@ -101,6 +101,28 @@ TEST(Checkpoint, steps_that_are_not_valid_do_not_count_as_kept) {
             "3 valid");
 }
 
+TEST(Checkpoint, a_step_below_a_damaged_newer_one_stays) {
+  Sandbox box;
+  box.keep = 1;
+  box.save_well(1, {200});
+  box.keep = 2;
+  box.writer = "2";
+  box.save_well(1, {300});
+  // One bit, which only a full read sees: the run goes on from step 200.
+  std::string bytes = *read_file(box.file(300, 0));
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  ASSERT_TRUE(write_file(box.file(300, 0), bytes).ok());
+  ASSERT_EQ(box.list(), "200 valid, 300 valid");
+  box.keep = 1;
+  box.writer = "3";
+  box.save_well(2, {250});
+  EXPECT_THAT(box.list(Depth::bytes), testing::StartsWith("250 valid, 300 torn: "));
+  ToyModel model(0);
+  const auto loaded = load_latest(box.directory(), {}, model.targets());
+  ASSERT_TRUE(loaded.ok()) << text_of(loaded.status());
+  EXPECT_EQ(loaded->step, Step{250});
+}
+
 TEST(Checkpoint, a_later_attempt_replaces_a_step_and_a_torn_one) {
   Sandbox box;
   box.save_well(2, {10, 20});
@@ -177,11 +199,11 @@ TEST(Checkpoint, every_rank_learns_why_a_step_was_given_up_though_rank_zero_leav
       if (o.rank.value == 1) o.run = "run-b";
     });
     EXPECT_EQ(text_of(statuses[0]),
-              "checkpoint step 10: rank 1 saves as 'run-b/1/0', rank 0 as 'run-a/1/0' (run, "
-              "attempt or number of saves differ)");
+              "checkpoint step 10: rank 1 saves as 'run-b/1/10.0', rank 0 as 'run-a/1/10.0' (the run "
+              "differs)");
     EXPECT_EQ(text_of(statuses[2]),
-              "checkpoint step 10: rank 0: rank 1 saves as 'run-b/1/0', rank 0 as 'run-a/1/0' "
-              "(run, attempt or number of saves differ)");
+              "checkpoint step 10: rank 0: rank 1 saves as 'run-b/1/10.0', rank 0 as 'run-a/1/10.0' (the "
+              "run differs)");
     EXPECT_EQ(list_directory(box.directory())->size(), 0u);
   }
 }
@@ -210,6 +232,37 @@ TEST(Checkpoint, ranks_with_other_tensors_are_named) {
             "checkpoint step 10: rank 1 has other tensors than rank 0 (names, types or shapes differ)");
 }
 
+// Rank 1 alone is out of memory, or is given what cannot be saved.
+TEST(Checkpoint, a_save_that_fails_on_one_rank_at_once_costs_no_other) {
+  Sandbox box;
+  box.limit = 2s;
+  auto first = *Saver::create(box.options(0, 2));
+  auto second = *Saver::create(box.options(1, 2));
+  const auto save = [&](const Contents& one, const Contents& other) {
+    EXPECT_TRUE(first->save(one).ok());
+    const Status status = second->save(other);
+    const Status waited = second->wait(Deadline::after(30s));
+    return std::pair{first->wait(Deadline::after(30s)), status.ok() ? waited : status};
+  };
+  const ToyModel old(1), twenty(2000), thirty(3000);
+  Contents twice = old.contents(Step{20});
+  twice.parameters.push_back(twice.parameters[0]);
+  const auto [missing, refused] = save(old.contents(Step{20}), twice);
+  EXPECT_EQ(text_of(missing), "checkpoint step 20: rank 1 did not write its share within 2.0 s");
+  EXPECT_EQ(text_of(refused), "checkpoint: tensor 'conv.weight' appears twice");
+  // Tried again, and gone on with: nothing of the first try is in either.
+  for (const auto& [model, step] : {std::pair{&twenty, Step{20}}, {&thirty, Step{30}}}) {
+    const auto [zero, one] = save(model->contents(step), model->contents(step));
+    EXPECT_EQ(text_of(zero), "ok");
+    EXPECT_EQ(text_of(one), "ok");
+  }
+  EXPECT_EQ(read_manifest(box.step(20))->save, "run-a/1/20.1");
+  EXPECT_EQ(read_manifest(box.step(30))->save, "run-a/1/30.0");
+  EXPECT_TRUE(box.loads_exactly(20));
+  EXPECT_TRUE(box.loads_exactly(30));
+  EXPECT_EQ(list_directory(box.directory())->size(), 2u);
+}
+
 TEST(Checkpoint, errors_surface_at_the_next_save_and_the_saver_goes_on) {
   Sandbox box;
   auto saver = *Saver::create(box.options(0, 1));
@@ -217,11 +270,11 @@ TEST(Checkpoint, errors_surface_at_the_next_save_and_the_saver_goes_on) {
   ASSERT_TRUE(saver->save(model.contents(Step{10})).ok());
   ASSERT_TRUE(saver->wait(Deadline::after(30s)).ok());
   // A file where the folder of the next step would be.
-  ASSERT_TRUE(write_file(box.directory() / ".step-20.1.1", "in the way").ok());
+  ASSERT_TRUE(write_file(box.directory() / ".step-20.1.0", "in the way").ok());
   ASSERT_TRUE(saver->save(model.contents(Step{20})).ok());
   while (saver->is_busy()) std::this_thread::yield();
   EXPECT_EQ(text_of(saver->save(model.contents(Step{30}))),
-            format("checkpoint step 20: {}: file exists", (box.directory() / ".step-20.1.1").string()));
+            format("checkpoint step 20: {}: file exists", (box.directory() / ".step-20.1.0").string()));
   EXPECT_TRUE(saver->finish(Deadline::after(30s)).ok());
   EXPECT_EQ(box.list(), "10 valid, 30 valid");
   EXPECT_EQ(text_of(saver->save(model.contents(Step{40}))),

@@ -37,8 +37,12 @@ std::optional<Step> step_of_folder(std::string_view name) {
   return parse_step(name.substr(kStep.size()));
 }
 
-std::string pending_folder_name(Step step, std::string_view writer, std::uint64_t turn) {
-  return format(".{}{}.{}.{}", kStep, step.value, writer, turn);
+std::string pending_folder_name(Step step, std::string_view writer, std::uint64_t repeat) {
+  return format(".{}{}.{}.{}", kStep, step.value, writer, repeat);
+}
+
+std::string save_name(std::string_view run, std::string_view writer, Step step, std::uint64_t repeat) {
+  return format("{}/{}/{}.{}", run, writer, step.value, repeat);
 }
 
 std::string removed_folder_name(Step step) {

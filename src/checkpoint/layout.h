@@ -33,8 +33,11 @@ std::string step_folder_name(Step step);
 /// The step of such a name, or nothing: "step-007" and "step--1" are none.
 std::optional<Step> step_of_folder(std::string_view name);
 
-/// ".step-200.<writer>.<turn>": where a step is written before it counts. The same on every rank.
-std::string pending_folder_name(Step step, std::string_view writer, std::uint64_t turn);
+/// ".step-200.<writer>.<repeat>": where a step is written before it counts. The same on every rank: `repeat`
+/// is how often this writer was asked for that step before.
+std::string pending_folder_name(Step step, std::string_view writer, std::uint64_t repeat);
+/// "<run>/<writer>/200.<repeat>": no other save of the run has that name, and every rank can compute it.
+std::string save_name(std::string_view run, std::string_view writer, Step step, std::uint64_t repeat);
 /// ".step-200.<random>.removed": where a step goes that is being deleted.
 std::string removed_folder_name(Step step);
 

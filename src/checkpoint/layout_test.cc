@@ -31,6 +31,11 @@ TEST(Layout, folders_that_do_not_count_are_hidden_and_tell_their_step) {
   }
 }
 
+TEST(Layout, a_save_has_a_name_that_no_other_has) {
+  EXPECT_EQ(save_name("run-a", "2", Step{200}, 0), "run-a/2/200.0");
+  EXPECT_EQ(save_name("run-a", "2", Step{200}, 1), "run-a/2/200.1");
+}
+
 TEST(Layout, files_are_named_as_pytorch_names_shards) {
   EXPECT_EQ(shard_path(Part::model, Rank{0}), "model/shard-00001-model-00001-of-00001.safetensors");
   EXPECT_EQ(shard_path(Part::optimizer, Rank{41}),

@@ -73,7 +73,7 @@ struct ReadyMarker {
 /// The content of manifest.json.
 struct Manifest {
   Step step;
-  std::string save;  ///< "<run>/<writer>/<turn>": differs between any two saves; also in every file's header
+  std::string save;  ///< save_name(): differs between any two saves; also in every file's header
   std::string run;
   WorldSize world_size{1};
   double written = 0;  ///< Unix seconds

@@ -39,6 +39,24 @@ void keep_best(std::vector<PlannedStep>& plan, const KeepRule& rule) {
   }
 }
 
+// What becomes of these steps, which are in ascending order.
+Result<std::vector<PlannedStep>> plan_of(const Path& directory, const std::vector<Step>& steps,
+                                         const KeepRule& rule, Depth depth, Progress& progress) {
+  std::vector<PlannedStep> plan;
+  int valid = 0;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const bool may_stay = valid < rule.newest || rule.every > Duration::zero() || rule.best > 0;
+    OK_OR_RETURN(info, look_at_step(directory, *step, may_stay ? depth : Depth::structure, progress));
+    const bool is_valid = info.state == StepState::valid;
+    const Fate fate = valid >= rule.newest ? Fate::removed : is_valid ? Fate::newest : Fate::not_older;
+    valid += is_valid ? 1 : 0;
+    plan.push_back({std::move(info), fate});
+  }
+  if (rule.every > Duration::zero()) keep_first_of_stretches(plan, Seconds(rule.every).count());
+  if (rule.best > 0) keep_best(plan, rule);
+  return plan;
+}
+
 }  // namespace
 
 bool is_less_better(std::string_view metric) {
@@ -73,26 +91,17 @@ Status remove_step(const Path& folder) {
 Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepRule& rule, Depth depth,
                                               Progress& progress) {
   OK_OR_RETURN(steps, step_folders(directory));
-  std::vector<PlannedStep> plan;
-  int valid = 0;
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const bool may_stay = valid < rule.newest || rule.every > Duration::zero() || rule.best > 0;
-    OK_OR_RETURN(info, look_at_step(directory, *step, may_stay ? depth : Depth::structure, progress));
-    const bool is_valid = info.state == StepState::valid;
-    const Fate fate = valid >= rule.newest ? Fate::removed : is_valid ? Fate::newest : Fate::not_older;
-    valid += is_valid ? 1 : 0;
-    plan.push_back({std::move(info), fate});
-  }
-  if (rule.every > Duration::zero()) keep_first_of_stretches(plan, Seconds(rule.every).count());
-  if (rule.best > 0) keep_best(plan, rule);
-  return plan;
+  return plan_of(directory, steps, rule, depth, progress);
 }
 
-Result<std::vector<Path>> prune_steps(const Path& directory, const KeepRule& rule, const Path& reading) {
+Result<std::vector<Path>> prune_steps(const Path& directory, const KeepRule& rule, Step published,
+                                      const Path& reading) {
   std::vector<Path> removed;
   if (rule.newest <= 0) return removed;
+  OK_OR_RETURN(steps, step_folders(directory));
+  std::erase_if(steps, [&](Step step) { return step > published; });
   NoProgress progress;
-  OK_OR_RETURN(plan, plan_pruning(directory, rule, Depth::structure, progress));
+  OK_OR_RETURN(plan, plan_of(directory, steps, rule, Depth::structure, progress));
   std::error_code error;
   const Path spared = reading.empty() ? reading : std::filesystem::weakly_canonical(reading, error);
   for (const PlannedStep& planned : plan) {

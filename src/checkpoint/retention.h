@@ -54,10 +54,13 @@ struct PlannedStep {
 Result<std::vector<PlannedStep>> plan_pruning(const Path& directory, const KeepRule& rule, Depth depth,
                                               Progress& progress);
 
-/// Removes what plan_pruning() says (structure, not bytes), `reading` excepted. Steps that are not valid do
-/// not count and go only when they are older than the newest that are kept. A rule whose `newest` is 0 keeps
-/// all. A step vanishes at once: it is renamed before its files go.
-Result<std::vector<Path>> prune_steps(const Path& directory, const KeepRule& rule, const Path& reading);
+/// Removes what plan_pruning() would (structure, not bytes) if there were no steps above `published`, the one
+/// just written, `reading` excepted. Those above may be damaged where only a full read sees it: they do not
+/// count, and stay. Steps that are not valid do not count either and go only when they are older than the
+/// newest that are kept. A rule whose `newest` is 0 keeps all. A step vanishes at once: it is renamed before
+/// its files go.
+Result<std::vector<Path>> prune_steps(const Path& directory, const KeepRule& rule, Step published,
+                                      const Path& reading);
 
 /// Whether a metric of that name is the better the less it is.
 bool is_less_better(std::string_view metric);

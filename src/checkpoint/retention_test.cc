@@ -122,6 +122,22 @@ TEST_F(Pruning, a_step_of_a_newer_stoker_counts_as_no_whole_one) {
             "6 newer than kept ones, 5 newest, 4 removed, 3 removed, 2 removed, 1 removed");
 }
 
+// Only a full read, which a save does not wait for, sees what is wrong with step 6.
+TEST_F(Pruning, after_a_save_counts_from_that_step_downwards) {
+  damage(6);
+  const auto removed = prune_steps(box.directory(), {.newest = 2}, Step{4}, {});
+  ASSERT_TRUE(removed.ok()) << removed.status().to_string();
+  EXPECT_EQ(*removed, (std::vector<Path>{box.step(2), box.step(1)}));
+  EXPECT_EQ(box.list(), "3 valid, 4 valid, 5 valid, 6 valid");
+}
+
+TEST_F(Pruning, after_a_save_no_step_above_it_is_among_the_best) {
+  damage(6);
+  const KeepRule best{.newest = 1, .best = 2, .metric = "lr"};  // the more the better
+  ASSERT_TRUE(prune_steps(box.directory(), best, Step{5}, box.step(1)).ok());
+  EXPECT_EQ(box.list(), "1 valid, 4 valid, 5 valid, 6 valid");
+}
+
 TEST_F(Pruning, stops_when_asked) {
   class Stop final : public Progress {
    public:

@@ -173,6 +173,27 @@ dist.barrier()
     assert state.step == 2 and torch.equal(state["model"]["w"], torch.arange(12.0).reshape(4, 3))
 
 
+def test_a_save_that_fails_on_one_rank_costs_that_step_alone(ranks, tmp_path):
+    said = ranks(
+        2,
+        """
+for step in (10, 20, 30, 40):
+    state = {"model": {"w": torch.full((200, 200), float(step))}}
+    if rank == 1 and step == 20:
+        state["of this rank alone"] = object()
+    try:
+        checkpoint.save(state, folder, step=step, timeout=5)
+    except Exception as error:
+        print(str(error).splitlines()[0])
+    dist.barrier()
+""",
+    )
+    assert said[0] == "checkpoint step 20: rank 1 did not write its share within 5.0 s\n"
+    assert said[1] == "checkpoint: 'of this rank alone' is an object, which a checkpoint does not hold\n"
+    assert sorted(os.listdir(tmp_path / "ckpt")) == ["step-10", "step-30", "step-40"]
+    assert (checkpoint.load(tmp_path / "ckpt")["model"]["w"] == 40).all()
+
+
 def test_ranks_without_a_common_name_are_told_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")

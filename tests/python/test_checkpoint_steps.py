@@ -60,6 +60,19 @@ def test_old_steps_go_when_keep_says_so(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["step-3", "step-4", "step-5"]
 
 
+def test_a_step_saved_below_a_damaged_one_stays(tmp_path):
+    for step in (200, 300):
+        checkpoint.save({"model": {"w": torch.full((1000, 100), float(step))}}, tmp_path, step=step, keep=2)
+    file = next((tmp_path / "step-300/model").iterdir())
+    content = bytearray(file.read_bytes())
+    content[5000] ^= 1
+    file.write_bytes(content)
+    assert checkpoint.load(tmp_path).step == 200
+    checkpoint.save({"model": {"w": torch.full((1000, 100), 250.0)}}, tmp_path, step=250, keep=1)
+    assert sorted(os.listdir(tmp_path)) == ["step-250", "step-300"]
+    assert checkpoint.load(tmp_path).step == 250
+
+
 def test_the_best_steps_stay_too(tmp_path):
     for step, loss in enumerate([0.9, 0.2, 0.5, math.nan, 0.4]):
         options = {"keep": 1, "keep_best": 2, "metric": "val_loss"}

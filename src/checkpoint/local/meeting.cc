@@ -1,5 +1,5 @@
-// How steps go by way of the nodes' own disks. S is a share's folder there, named for step, writer, turn and
-// rank; P the pending folder on shared storage (save/commit.cc, whose numbers are meant below).
+// How steps go by way of the nodes' own disks. S is a share's folder there, named for step, writer, repeat
+// and rank; P the pending folder on shared storage (save/commit.cc, whose numbers are meant below).
 //   a. the rank writes its files to S and fsyncs them
 //   b. it writes the share's record in S and fsyncs it: the share is kept, and the memory is free
 //   c. in place of 2, the rank copies its files from S to P, each block checked, and fsyncs them; then 3 to 9

@@ -51,8 +51,8 @@ Status copy_file(const Path& from, const Path& to, const ShardFile& file, const 
 
 }  // namespace
 
-Path share_folder(const Path& local, Step step, std::string_view writer, std::uint64_t turn, Rank rank) {
-  return local / format("{}.rank-{:04}", pending_folder_name(step, writer, turn), rank.value);
+Path share_folder(const Path& local, Step step, std::string_view writer, std::uint64_t repeat, Rank rank) {
+  return local / format("{}.rank-{:04}", pending_folder_name(step, writer, repeat), rank.value);
 }
 
 std::string share_text(const Share& share) {

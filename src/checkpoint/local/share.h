@@ -23,8 +23,8 @@ struct Share {
   Manifest head;  ///< the step's; only rank 0's holds tensors, state and hyper-parameters
 };
 
-/// The folder of a share inside `local`, of the save that this writer makes in this turn.
-Path share_folder(const Path& local, Step step, std::string_view writer, std::uint64_t turn, Rank rank);
+/// The folder of a share inside `local`; `repeat` as in pending_folder_name().
+Path share_folder(const Path& local, Step step, std::string_view writer, std::uint64_t repeat, Rank rank);
 
 std::string share_text(const Share& share);
 /// Corrupt when the text is not what share_text() wrote, to the bit. `folder` is left empty.

@@ -136,7 +136,7 @@ TEST_F(Load, a_file_that_does_not_belong_there_is_refused) {
 TEST_F(Load, a_file_of_another_save_is_refused_by_name) {
   std::filesystem::copy_file(box.file(1, 1), box.file(2, 1),
                              std::filesystem::copy_options::overwrite_existing);
-  EXPECT_EQ(problem(), format("{}: belongs to another save (run-a/1/0, expected run-a/1/1)", kShard2));
+  EXPECT_EQ(problem(), format("{}: belongs to another save (run-a/1/1.0, expected run-a/1/2.0)", kShard2));
 }
 
 TEST_F(Load, two_files_exchanged_are_found) {
@@ -159,7 +159,7 @@ TEST_F(Load, a_step_without_manifest_is_not_whole) {
 TEST_F(Load, a_manifest_of_another_step_is_found_by_its_files) {
   std::filesystem::copy_file(box.step(1) / "manifest.json", box.step(2) / "manifest.json",
                              std::filesystem::copy_options::overwrite_existing);
-  EXPECT_THAT(problem(), testing::HasSubstr("belongs to another save (run-a/1/1, expected run-a/1/0)"));
+  EXPECT_THAT(problem(), testing::HasSubstr("belongs to another save (run-a/1/2.0, expected run-a/1/1.0)"));
   EXPECT_EQ(verify_step(box.step(2), Depth::structure)->damages[0].text(),
             "manifest.json: is the one of step 1");
 }

@@ -146,7 +146,7 @@ class BlockPass {
     for (std::size_t i = 0; i < manifest.files.size(); ++i) {
       if (!includes[i]) continue;
       const ShardFile& file = manifest.files[i];
-      auto opened = File::open_read(folder / file.path);
+      auto opened = File::open_regular(folder / file.path);
       if (!opened.ok()) {
         damage_[i] = std::string(opened.error().message());
         continue;

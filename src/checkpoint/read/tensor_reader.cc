@@ -7,7 +7,7 @@ namespace stoker::checkpoint {
 Result<TensorReader> TensorReader::open(const Path& folder, const Manifest& manifest) {
   TensorReader reader;
   for (const ShardFile& file : manifest.files) {
-    OK_OR_RETURN(opened, File::open_read(folder / file.path));
+    OK_OR_RETURN(opened, File::open_regular(folder / file.path));
     reader.files_.push_back(std::move(opened));
     const Part part = part_of_path(file.path).value_or(Part::model);
     for (const Piece& piece : file.pieces) {

@@ -1,5 +1,6 @@
-// How a step is committed. P is the pending folder .step-<n>.<writer>.<turn>, whose name every rank can
-// compute.
+// How a step is committed. P is the pending folder .step-<n>.<writer>.<repeat>, whose name every rank can
+// compute: <repeat> counts how often the step was asked for before. A rank whose save of one step fails
+// before it is handed over so meets the others again at the next step, and at the next try of this one.
 //   1. every rank makes P if it is not there; rank 0, and every rank that finds no lease it can read, leave
 //   one
 //   2. every rank writes its files as P/<part>/<name>.part and fsyncs them
@@ -9,7 +10,7 @@
 //   6. rank 0 removes the markers, writes manifest.json, fsyncs it and P
 //   7. rank 0 renames P to step-<n>                        <- the step exists from here on
 //   8. rank 0 fsyncs the directory, so that a power cut cannot undo 7, and removes the leases
-//   9. rank 0 removes the steps beyond `keep`
+//   9. rank 0 removes the steps beyond `keep`, counted from step-<n> downwards
 // A rank that fails before 4 writes P/rank-<r>.failed instead; rank 0 then gives up and says so in
 // P/rank-0000.failed, which the others look for. A crash before 7 leaves P, which nobody takes for a step and
 // `remove_abandoned` takes away once its writer is dead; the steps before it are not touched until 9. When
@@ -79,11 +80,11 @@ void refresh(const Path& folder) { const Fd fd(::open(folder.c_str(), O_RDONLY |
 
 }  // namespace
 
-PendingStep::PendingStep(const SaverOptions& options, Step step, std::uint64_t turn, Deadline deadline)
+PendingStep::PendingStep(const SaverOptions& options, Step step, std::uint64_t repeat, Deadline deadline)
     : options_(options),
       step_(step),
-      pending_(options.directory / pending_folder_name(step, options.writer, turn)),
-      save_(format("{}/{}/{}", options.run, options.writer, turn)),
+      pending_(options.directory / pending_folder_name(step, options.writer, repeat)),
+      save_(save_name(options.run, options.writer, step, repeat)),
       deadline_(deadline) {}
 
 PendingStep::PendingStep(const SaverOptions& options, Step step, std::string save, Deadline deadline)
@@ -145,8 +146,7 @@ Status PendingStep::error_of(Rank rank) const {
 
 Status PendingStep::check_marker(Rank rank, const ReadyMarker& marker, const std::string& layout) const {
   if (marker.save != save_) {
-    return invalid("rank {} saves as '{}', rank 0 as '{}' (run, attempt or number of saves differ)", rank,
-                   marker.save, save_);
+    return invalid("rank {} saves as '{}', rank 0 as '{}' (the run differs)", rank, marker.save, save_);
   }
   if (marker.layout != layout) {
     return invalid("rank {} has other tensors than rank 0 (names, types or shapes differ)", rank);

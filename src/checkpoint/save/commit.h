@@ -14,8 +14,8 @@ namespace stoker::checkpoint {
 /// One rank's part in the commit of one step.
 class PendingStep {
  public:
-  /// `turn` counts the saves of this writer: the same on every rank. `options` must outlive it.
-  PendingStep(const SaverOptions& options, Step step, std::uint64_t turn, Deadline deadline);
+  /// `repeat` as in pending_folder_name(): the same on every rank. `options` must outlive it.
+  PendingStep(const SaverOptions& options, Step step, std::uint64_t repeat, Deadline deadline);
   /// The same for a save that another writer began: its name, and the writer in whose folder it ends.
   PendingStep(const SaverOptions& options, Step step, std::string save, Deadline deadline);
 

@@ -22,6 +22,7 @@ constexpr std::size_t kSlots = 2;
 // Steps that may be on a node's own disk and not yet on shared storage.
 constexpr std::size_t kKept = 2;
 constexpr std::size_t kOutcomes = 64;
+constexpr std::size_t kAsked = 4096;
 // The training comes first where processors are short (bench/checkpoint_drain.py): what writes frees memory
 // that the save after next needs, what drains only shortens the time in which a lost node costs a step.
 constexpr int kWriterNice = 10;
@@ -100,13 +101,14 @@ class Saver::Impl {
   Status save(const Contents& contents) {
     Stopwatch stall;
     if (contents.step.value < 0) return invalid("checkpoint: step {} is less than zero", contents.step);
+    const std::uint64_t repeat = count(contents.step);  // before anything may fail on this rank alone
     RETURN_IF_ERROR(look_at(contents));
     OK_OR_RETURN(slot, free_slot());
     if (Status status = prepare_slot(*slot, layout_); !status.ok()) {
       release(slot);
       return status;
     }
-    Status earlier = hand_over(describe(*slot, contents));
+    Status earlier = hand_over(describe(*slot, contents, repeat));
     // Written behind as it arrives.
     copy_share(contents, *slot);
     finish_copy(*slot, stall.seconds());
@@ -189,15 +191,25 @@ class Saver::Impl {
     return {};
   }
 
+  // How often the caller asked for that step before. A count of all saves would part for good from the other
+  // ranks' when one of this rank fails, or is not asked for.
+  std::uint64_t count(Step step) {
+    const std::uint64_t before = asked_[step]++;
+    auto least = asked_.begin();
+    if (asked_.size() > kAsked) asked_.erase(least->first == step ? std::next(least) : least);
+    return before;
+  }
+
   // All of a step but the bytes of its tensors.
-  StepInFlight describe(Slot& slot, const Contents& contents) {
+  StepInFlight describe(Slot& slot, const Contents& contents, std::uint64_t repeat) {
     StepInFlight step;
     step.slot = &slot;
     step.layout = slot.layout;
     step.turn = turn_++;
+    step.repeat = repeat;
     step.deadline = Deadline::after(options_.limit);
     step.head.step = contents.step;
-    step.head.save = format("{}/{}/{}", options_.run, options_.writer, step.turn);
+    step.head.save = save_name(options_.run, options_.writer, contents.step, repeat);
     step.head.run = options_.run;
     step.head.world_size = options_.world_size;
     step.marker.save = step.head.save;
@@ -313,7 +325,8 @@ class Saver::Impl {
   const SaverOptions options_;
   // Used by the caller's thread only.
   std::uint64_t turn_ = 0;
-  SaveLayoutPointer layout_;  // of the tensors saved last
+  std::map<Step, std::uint64_t> asked_;  // how often for each, the last kAsked steps
+  SaveLayoutPointer layout_;             // of the tensors saved last
   // Used by the threads, and by the caller's once they have ended.
   StepWriter writer_{options_};
   // A slot belongs to the caller while it is filled and to the step that has it then; is_busy is guarded by

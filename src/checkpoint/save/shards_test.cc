@@ -120,8 +120,8 @@ TEST(Saver, tells_how_each_turn_ended) {
   ASSERT_TRUE(saver->save(model.contents(Step{1})).ok());
   ASSERT_TRUE(saver->wait_for_turn(0, Deadline::after(30s)));
   EXPECT_EQ(saver->outcome(0)->to_string(), "ok");
-  ASSERT_TRUE(std::filesystem::create_directory(box.directory() / ".step-2.1.1"));
-  ASSERT_TRUE(write_file(box.directory() / ".step-2.1.1/lease.json", "").ok());
+  ASSERT_TRUE(std::filesystem::create_directory(box.directory() / ".step-2.1.0"));
+  ASSERT_TRUE(write_file(box.directory() / ".step-2.1.0/lease.json", "").ok());
   ASSERT_TRUE(saver->save(model.contents(Step{2})).ok());
   ASSERT_TRUE(saver->wait_for_turn(1, Deadline::after(30s)));
   EXPECT_EQ(saver->outcome(1)->code(), Code::exists);

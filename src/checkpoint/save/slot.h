@@ -65,9 +65,10 @@ struct StepInFlight {
   Slot* slot = nullptr;      ///< holds the share; null once it is on a disk
   SaveLayoutPointer layout;  ///< outlives the slot
   Path kept;                 ///< where it lies on the node's own disk (local/share.h); empty: in memory
-  std::uint64_t turn = 0;
-  ReadyMarker marker;  ///< its files and times are filled in when they are written
-  Manifest head;       ///< without files and states of ranks
+  std::uint64_t turn = 0;    ///< this rank's own count: what its caller asks by
+  std::uint64_t repeat = 0;  ///< as in pending_folder_name()
+  ReadyMarker marker;        ///< its files and times are filled in when they are written
+  Manifest head;             ///< without files and states of ranks
   Stopwatch since_copy;
   Deadline deadline = Deadline::never();
 };

@@ -36,7 +36,7 @@ Status check_shards(const SavePlan& plan, const Manifest& manifest) {
 }  // namespace
 
 Status StepWriter::keep_on_node(StepInFlight& step, const StopToken& stop) const {
-  step.kept = share_folder(options_.local, step.head.step, options_.writer, step.turn, options_.rank);
+  step.kept = share_folder(options_.local, step.head.step, options_.writer, step.repeat, options_.rank);
   Status status = write_kept(step, stop);
   if (status.ok()) {
     passed(CommitPoint::share_kept);
@@ -78,7 +78,7 @@ void StepWriter::remove_shares(const StepInFlight& step, bool is_saved) {
 }
 
 Result<SaveTimes> StepWriter::commit_pending(StepInFlight& step, const StopToken& stop) {
-  PendingStep pending(options_, step.head.step, step.turn, step.deadline);
+  PendingStep pending(options_, step.head.step, step.repeat, step.deadline);
   const Status opened = pending.open();
   // A folder that was there before belongs to somebody else: nothing of it is touched.
   if (opened.code() == Code::exists) return opened;
@@ -122,7 +122,7 @@ Status StepWriter::publish(StepInFlight& step, PendingStep& pending, SaveTimes& 
   RETURN_IF_ERROR(pending.publish(manifest));
   // After this point the step is saved: nothing below may turn that into an error.
   tidy();
-  (void)prune_steps(options_.directory, keep_rule(options_), options_.reading);
+  (void)prune_steps(options_.directory, keep_rule(options_), manifest.step, options_.reading);
   passed(CommitPoint::pruned);
   return {};
 }

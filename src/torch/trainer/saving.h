@@ -76,6 +76,8 @@ class Saving {
   bool is_due(double since_last_s, WallTime now);
   /// The model of that step was validated: its figures are stored with it, and `keep_best` judges by them.
   void saw_validation(Step step, const Validated& validated);
+  /// Whether steps are judged by what validation finds of them.
+  bool keeps_best() const { return keeps_best_; }
   /// Whether that step should be saved whatever `checkpoint.every` says: it was validated, and `keep_best` is
   /// on.
   bool wants(Step step) const { return keeps_best_ && validated_step_ == step; }

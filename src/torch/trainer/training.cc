@@ -59,6 +59,7 @@ class Training::Loop {
   Result<EpochEnd> end_epoch();
   Result<EpochEnd> validate_and_record();
   bool is_validated(std::int64_t epoch) const;
+  bool is_save_held_back() const;
   Result<Scores> validate_model(EpochRow& row);
   std::int64_t orders_for_next_step();
   Status save();
@@ -112,7 +113,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     row.data_s = whole.seconds();
     RETURN_IF_ERROR(run_step(*batch, row));
     const std::int64_t orders = parts_->orders.const_data_ptr<std::int64_t>()[0];
-    if ((orders & (kSave | kStop)) != 0) {
+    if ((orders & kStop) != 0 || ((orders & kSave) != 0 && !is_save_held_back())) {
       const Stopwatch stall;
       RETURN_IF_ERROR(save());
       row.checkpoint_s = stall.seconds();
@@ -258,6 +259,14 @@ Result<Training::Loop::EpochEnd> Training::Loop::validate_and_record() {
 bool Training::Loop::is_validated(std::int64_t epoch) const {
   if (!parts_->validation_data) return false;
   return epoch == static_cast<std::int64_t>(train_.epochs) || epoch % train_.validate_every == 0;
+}
+
+// Whether the save that is due behind this step waits for the validation that comes next, and is
+// end_epoch()'s: a step is saved once, and what `keep_best` judges by must be in it.
+bool Training::Loop::is_save_held_back() const {
+  if (!parts_->saving.keeps_best() || parts_->loader->batches_left() > 0) return false;
+  const bool is_enough = train_.steps && place_.step.value >= static_cast<std::int64_t>(*train_.steps);
+  return !is_enough && is_validated(static_cast<std::int64_t>(place_.data.epoch) + 1);
 }
 
 // The time that it takes goes into the row.
