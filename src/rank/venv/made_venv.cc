@@ -1,6 +1,7 @@
-// A virtual environment comes into being so, in a place P of the node:
+// A virtual environment comes into being so, in a place P of the node; where others may put files, too, P is
+// a folder of our own below it, for who plants an environment there has his programs run by us:
 //   1. flock P/stoker-venv-<key>.lock: one process of the node makes it, the others wait
-//   2. what an interrupted making left in P/stoker-venv-<key> is removed
+//   2. P/stoker-venv-<key> is refused unless it is ours alone; what an interrupted making left is removed
 //   3. python3 -m venv, pip install
 //   4. the file `complete` inside                      <- it exists from here on
 // The key is of the requirements' text, the wheelhouse and the Python: another one of these makes another
@@ -51,7 +52,7 @@ std::string complaint_of(const Captured& done) {
 }
 
 Result<Fd> lock(const Path& path, Deadline deadline) {
-  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return posix_error(path.string(), errno);
   RealClock clock;
   while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -64,6 +65,8 @@ Result<Fd> lock(const Path& path, Deadline deadline) {
 
 Status install(const VenvRequest& request, const Path& folder, Deadline deadline) {
   RETURN_IF_ERROR(remove_tree(folder));
+  // By python3's own mkdir others could write in it where the umask lets them.
+  if (::mkdir(folder.c_str(), 0700) != 0) return posix_error(folder.string(), errno);
   auto made = run(request, {"python3", "-m", "venv", folder.string()}, deadline);
   if (!made.ok()) return std::move(made).error().with_context("environment.venv");
   // Some distributions leave out what venv needs for pip; sites have virtualenv then.
@@ -85,24 +88,43 @@ Status install(const VenvRequest& request, const Path& folder, Deadline deadline
   return write_file(folder / kComplete, "");
 }
 
-// In a folder that all users share nobody else may have put one for us.
-Status check_owner(const Path& place) {
+// Nobody else may have put this folder here for us, nor anything into it.
+Status check_owner(const Path& folder) {
   struct stat info{};
-  if (::lstat(place.c_str(), &info) != 0) return posix_error(place.string(), errno);
+  if (::lstat(folder.c_str(), &info) != 0) return posix_error(folder.string(), errno);
   if (S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0)
     return {};
-  return exists("{}: is another user's, or others may write in it", place);
+  return exists("{}: is another user's, or others may write in it", folder);
+}
+
+// The place itself, or a folder of our own in one that others share.
+Result<Path> own_place(const Path& place) {
+  if (::mkdir(place.c_str(), 0700) != 0) RETURN_IF_ERROR(make_directories(place));
+  if (place.parent_path() == "/tmp") {
+    RETURN_IF_ERROR(check_owner(place));
+    return place;
+  }
+  struct stat info{};
+  if (::stat(place.c_str(), &info) != 0) return posix_error(place.string(), errno);
+  const bool is_shared = (info.st_mode & S_IWOTH) != 0;
+  if (is_shared && (info.st_mode & S_ISVTX) == 0)
+    return exists("{}: anybody may rename what is in it (there is no sticky bit)", place);
+  if (!is_shared && info.st_uid == ::geteuid()) return place;
+  Path own = place / format("stoker-{}", ::geteuid());
+  if (::mkdir(own.c_str(), 0700) != 0 && errno != EEXIST) return posix_error(own.string(), errno);
+  RETURN_IF_ERROR(check_owner(own));
+  return own;
 }
 
 Result<MadeVenv> make_in(const VenvRequest& request, const Path& place, const std::string& name,
                          Deadline deadline) {
-  const bool is_new = ::mkdir(place.c_str(), 0700) == 0;
-  if (!is_new) RETURN_IF_ERROR(make_directories(place));
-  if (place.parent_path() == "/tmp") RETURN_IF_ERROR(check_owner(place));
-  const Result<Fd> held = lock(place / (name + ".lock"), deadline);  // until we return
+  OK_OR_RETURN(own, own_place(place));
+  const Result<Fd> held = lock(own / (name + ".lock"), deadline);  // until we return
   if (!held.ok()) return held.error();
-  MadeVenv venv{.folder = place / name, .note = ""};
-  if (path_exists(venv.folder / kComplete)) return venv;
+  MadeVenv venv{.folder = own / name, .note = ""};
+  const Status there = check_owner(venv.folder);
+  if (!there.ok() && there.code() != Code::not_found) return there;
+  if (there.ok() && path_exists(venv.folder / kComplete)) return venv;
   const MonoTime began = RealClock().mono();
   const Status status = install(request, venv.folder, deadline);
   if (!status.ok()) {

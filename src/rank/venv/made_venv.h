@@ -31,8 +31,10 @@ struct MadeVenv {
 /// ($STOKER_ATTEMPT_DIR), where each node has its own.
 std::vector<Path> venv_places(const Environment& environment, const std::string& host);
 
-/// Makes it, or waits until another process of the node has. NotFound when there is no python3 or no such
-/// file; Invalid with pip's own words when packages cannot be had; NoSpace when no place has room.
+/// Makes it, or waits until another process of the node has. One that is not this user's alone is passed over
+/// for the next place, and `note` says so; in a place that users share (1777) it is in a folder of this
+/// user's own. NotFound when there is no python3 or no such file; Invalid with pip's own words when packages
+/// cannot be had; NoSpace when no place has room.
 Result<MadeVenv> make_venv(const VenvRequest& request, Deadline deadline);
 
 /// `environment` with the virtual environment's programs first.
