@@ -98,6 +98,31 @@ def test_the_rank_that_failed_first_explains_the_run(stoker):
     assert re.fullmatch(r"rank-0001\.log:\d+", found["evidence"][0]["where"])
 
 
+def test_a_rank_that_left_early_is_named_and_not_the_one_that_lost_it(stoker):
+    closed = "RuntimeError: [pair.cc:534] Connection closed by peer [127.0.0.1]:44750"
+    (stoker.folder / "job.yaml").write_text(
+        f"name: x\nrun: {{shell: \"[ $RANK = 1 ] && exit 0; sleep 1; echo '{closed}' >&2; exit 1\"}}\n"
+        "resources: {ranks_per_node: 2}\n"
+    )
+    assert "\n  rank 1 done before it; no checkpoint yet\n" in stoker("run", "job.yaml", code=1).err
+    found = diagnosis(stoker, "last")
+    assert (found["rule"], found["rank"], found["certainty"]) == ("rank-ended-early", 1, "likely")
+    assert re.fullmatch(
+        r"had ended before, exit code 0, [\d.]+ s earlier: uneven numbers of batches, or an early return",
+        found["cause"],
+    )
+    assert found["evidence"][0]["where"] == "records"
+    assert found["followed"].startswith("rank 0: the connection to another rank broke")
+
+
+def test_who_was_killed_is_looked_up_where_there_is_no_slurm(stoker):
+    run(stoker, "kill -9 $$")
+    found = diagnosis(stoker, "last")
+    assert found["rule"] == "killed-by-signal-9"
+    assert found["confirm"].startswith("journalctl -k | grep -i 'killed process'; ")
+    assert "--mem" not in found["cure"]
+
+
 def test_a_run_that_is_done_has_no_cause(stoker):
     run(stoker, "echo error rate 0.3")
     assert stoker("explain", code=0).out.endswith("done\n  cause      none: no line of its logs tells of a failure\n")
@@ -159,6 +184,8 @@ def test_a_failed_job_is_explained_by_its_log(stoker, tmp_path: Path):
     cluster.job("FAILED", "ExitCode=127:0", log)
     found = diagnosis(stoker, "7", env=cluster.env)
     assert (found["rule"], found["evidence"][0]["where"]) == ("command-not-found", "slurm-7.out:2")
+    log.write_text("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch.\n")
+    assert diagnosis(stoker, "7", env=cluster.env)["confirm"] == "sacct -j 7 -o JobID,ReqMem,MaxRSS"
 
 
 def test_a_job_without_a_log_is_explained_by_its_state(stoker, tmp_path: Path):

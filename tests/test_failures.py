@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import time
@@ -37,6 +38,17 @@ def test_a_rank_that_throws_is_named_with_its_last_words(stoker, tmp_path):
         "  rank 0 stopped; no checkpoint yet",
     ]
     assert not job.processes()
+
+
+def test_a_run_that_cannot_be_started_has_failed_and_says_why(stoker, tmp_path):
+    job = Job(tmp_path, "sleep 60", 20)
+    limit = (40, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    said = stoker("run", "job.yaml", code=3, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit))
+    reason = said.err.splitlines()[-1]
+    assert reason.endswith("too many open files")
+    (run,) = json.loads(stoker("status", "last", "--json", code=0).out)["runs"]
+    assert (run["state"], run["exit_code"], run["reason"]) == ("failed", 3, reason)
+    wait_for(lambda: not job.processes())
 
 
 def test_the_first_failing_ranks_own_code_is_returned(stoker, tmp_path):
@@ -181,7 +193,18 @@ def test_a_command_that_cannot_be_executed_never_started(stoker, tmp_path):
     assert last_words(result.err)[0] == f"rank 0 ({HOST}) never started: ./plain: permission denied"
     Job(tmp_path, "./noexec", 1)
     result = stoker("run", "job.yaml", code=127)
-    assert last_words(result.err)[0] == f"rank 0 ({HOST}) never started: ./noexec: no such file or directory"
+    assert last_words(result.err)[0] == (
+        f"rank 0 ({HOST}) never started: ./noexec: its first line asks for '/nowhere/python', which is not there"
+    )
+    (tmp_path / "noexec").write_bytes(b"#!/bin/sh\r\nexit 0\r\n")
+    result = stoker("run", "job.yaml", code=127)
+    assert last_words(result.err)[0] == (
+        f"rank 0 ({HOST}) never started: ./noexec: its first line asks for '/bin/sh\\r', which is not there: "
+        "the file has Windows line ends"
+    )
+    Job(tmp_path, "/tmp", 1)
+    result = stoker("run", "job.yaml", code=126)
+    assert last_words(result.err)[0] == f"rank 0 ({HOST}) never started: /tmp: is a folder, not a program"
 
 
 def test_a_rank_that_does_not_come_is_named(stoker, tmp_path):

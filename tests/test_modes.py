@@ -57,7 +57,7 @@ def test_below_torchrun_the_first_failing_ranks_own_code_is_returned(stoker, tmp
 
 def test_below_torchrun_a_rank_that_is_asked_to_save_and_stop_may_take_its_time(stoker, tmp_path):
     # Rank 0 is gone with 75 long before rank 1 has saved: torchrun alone would end rank 1 at once.
-    saves = "kill $!; test $RANK = 0 || sleep 2; echo saved; exit 75"
+    saves = "kill $!; test $RANK = 0 || sleep 2; mkdir -p $STOKER_CHECKPOINT_DIR/saved; echo saved; exit 75"
     job = Job(tmp_path, f"""{{shell: "trap '{saves}' USR1; sleep 60 & echo ready; wait"}}""", 2, "launcher: torchrun\n")
     process = stoker.start("run", "job.yaml", env=PYTHON)
     wait_for(lambda: job.log(0) and job.log(1), 120)

@@ -3,9 +3,11 @@ written."""
 
 import json
 import os
+import re
 import signal
 import socket
 import time
+from pathlib import Path
 
 import pytest
 from running import Job, finish, parent, python, wait_for
@@ -22,6 +24,9 @@ SAVES = (
     "print('ready', flush=True)\n"
     "time.sleep(60)\n"
 )
+# What is said of ranks that leave with 75 where there is no checkpoint.
+SAID = "ranks 0, 1 left with exit code 75 (saved and stopped)"
+BUT = ", but there is no checkpoint (STOKER_CHECKPOINT_DIR)"
 
 
 def both_ready(job: Job) -> bool:
@@ -85,8 +90,43 @@ def test_stop_after_a_checkpoint_is_passed_on_and_understood(stoker, tmp_path):
     process.send_signal(signal.SIGUSR1)
     code, err = finish(process)
     assert code == 75
-    assert err[1:] == ["stopped after a checkpoint", "  no checkpoint yet", "  try: stoker resume last"]
+    assert err[1:] == [SAID + BUT, "  no checkpoint yet", "  try: stoker resume last"]
     assert json.loads(stoker("status", "last", "--json").out)["runs"][0]["state"] == "stopped"
+
+
+def test_a_checkpoint_that_is_not_there_is_not_claimed(stoker, tmp_path):
+    # 75 is also what sysexits.h calls EX_TEMPFAIL.
+    Job(tmp_path, "{shell: 'test $RANK = 0 && exit 75; exit 0'}")
+    result = stoker("run", "job.yaml", code=75)
+    assert result.err.splitlines()[1:] == [
+        "rank 0 left with exit code 75 (saved and stopped)" + BUT,
+        "  no checkpoint yet",
+        "  try: stoker resume last",
+    ]
+
+
+def test_a_checkpoint_of_any_kind_is_one(stoker, tmp_path):
+    Job(tmp_path, "{shell: 'mkdir -p $STOKER_CHECKPOINT_DIR && echo x > $STOKER_CHECKPOINT_DIR/model.pt; exit 75'}", 1)
+    result = stoker("run", "job.yaml", code=75)
+    assert result.err.splitlines()[1] == "stopped after a checkpoint"
+    assert result.err.splitlines()[2].startswith("  last checkpoint: model.pt, torn: ")
+
+
+def test_another_programs_checkpoint_is_the_last_one(stoker, tmp_path):
+    text = (
+        "import os, pathlib, sys\n"
+        "folder = pathlib.Path(os.environ['STOKER_CHECKPOINT_DIR'])\n"
+        "folder.mkdir(parents=True, exist_ok=True)\n"
+        "(folder / 'step=20.safetensors').write_bytes(bytes([2] + 7 * [0]) + b'{}')\n"
+        "sys.exit(75)\n"
+    )
+    Job(tmp_path, python(tmp_path, "save.py", text), 1)
+    result = stoker("run", "job.yaml", code=75)
+    assert result.err.splitlines()[1:] == [
+        "stopped after a checkpoint",
+        "  last checkpoint: step=20.safetensors, whole",
+        "  try: stoker resume last",
+    ]
 
 
 def test_stop_after_a_checkpoint_is_told_to_each_rank_once(stoker, tmp_path):
@@ -108,6 +148,26 @@ def test_stop_after_a_checkpoint_is_told_to_each_rank_once(stoker, tmp_path):
     assert b"told 1\n" in job.log(0) and b"told 1\n" in job.log(1)
 
 
+def test_a_request_to_save_that_comes_too_early_leaves_the_next_one_alone(stoker, tmp_path):
+    text = (
+        "import os, signal, sys, time\n"
+        "print('imports', flush=True)\n"
+        "while not os.path.exists('go'): time.sleep(0.02)\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: sys.exit(75))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: b"imports" in job.log(0) and b"imports" in job.log(1))
+    process.send_signal(signal.SIGUSR1)
+    time.sleep(0.5)
+    (tmp_path / "go").touch()
+    wait_for(lambda: both_ready(job))
+    process.send_signal(signal.SIGUSR1)
+    assert finish(process)[0] == 75
+
+
 def test_stop_after_a_checkpoint_does_not_kill_what_cannot_do_it(stoker, tmp_path):
     job = Job(tmp_path, "sleep 2", 1)
     process = stoker.start("run", "job.yaml")
@@ -125,6 +185,18 @@ def test_the_time_that_was_asked_for_ends_the_run(stoker, tmp_path):
         "  try: stoker resume last",
     ]
     assert not job.processes()
+    waited = json.loads(stoker("wait", "last", "--json", code=124).out)
+    assert (waited["state"], waited["exit_code"]) == ("timeout", 124)
+    assert waited["reason"] == "time 2s is over (resources.time)"
+    (run,) = json.loads(stoker("status", "last", "--json", code=0).out)["runs"]
+    assert run["state"] == "timeout"
+    assert ": timeout (time 2s is over (resources.time))\n" in stoker("wait", "last", code=124).out
+
+
+def test_json_says_timeout_as_status_does(stoker, tmp_path):
+    Job(tmp_path, "sleep 60", 1)
+    result = json.loads(stoker("run", "job.yaml", "--json", "--set", "resources.time=1s", code=1, timeout=20).out)
+    assert (result["state"], result["exit_code"]) == ("timeout", 1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -136,7 +208,7 @@ def test_an_interrupt_that_led_to_a_checkpoint_ends_with_75(stoker, tmp_path, nu
     code, err = finish(process)
     assert code == 75
     assert err[1:] == [
-        f"interrupted by {number.name}, stopped after a checkpoint",
+        f"interrupted by {number.name}, {SAID}{BUT}",
         "  no checkpoint yet",
         "  try: stoker resume last",
     ]
@@ -152,7 +224,7 @@ def test_the_ranks_are_asked_to_save_before_the_time_is_over(stoker, tmp_path):
     assert 10 < time.monotonic() - start < 15
     assert b"got %d" % signal.SIGUSR1 in job.log(0) and b"got %d" % signal.SIGUSR1 in job.log(1)
     assert result.err.splitlines()[1:] == [
-        "stopped after a checkpoint before time 15s is over (resources.time)",
+        f"{SAID} before time 15s is over (resources.time){BUT}",
         "  no checkpoint yet",
         "  try: stoker resume last",
     ]
@@ -164,7 +236,17 @@ def test_without_a_notice_the_time_ends_the_run_by_sigterm(stoker, tmp_path):
     settings = ["--set", "resources.time=3s", "--set", "checkpoint.before_end=0s"]
     result = stoker("run", "job.yaml", *settings, code=75, timeout=30)
     assert b"got %d" % signal.SIGTERM in job.log(0) and b"got %d" % signal.SIGTERM in job.log(1)
-    assert result.err.splitlines()[1] == "time 3s is over (resources.time), stopped after a checkpoint"
+    assert result.err.splitlines()[1] == f"time 3s is over (resources.time), {SAID}{BUT}"
+
+
+def test_a_run_that_saved_as_its_time_was_over_is_stopped_and_no_timeout(stoker, tmp_path):
+    saves = "mkdir -p $STOKER_CHECKPOINT_DIR/saved; exit 75"
+    Job(tmp_path, f"""{{shell: "trap '{saves}' TERM; sleep 60 & wait"}}""")
+    settings = ["--set", "resources.time=2s", "--set", "checkpoint.before_end=0s"]
+    result = stoker("run", "job.yaml", *settings, code=75, timeout=30)
+    assert result.err.splitlines()[1] == "time 2s is over (resources.time), stopped after a checkpoint"
+    waited = json.loads(stoker("wait", "last", "--json", code=75).out)
+    assert (waited["state"], waited["exit_code"]) == ("stopped", 75)
 
 
 def test_a_rank_that_is_ended_from_outside_ends_the_run(stoker, tmp_path):
@@ -178,6 +260,9 @@ def test_a_rank_that_is_ended_from_outside_ends_the_run(stoker, tmp_path):
         "  rank 0 stopped; no checkpoint yet",
     ]
     assert not job.processes()
+    found = json.loads(stoker("explain", "last", "--json", code=0).out)["diagnosis"]
+    assert (found["rule"], found["rank"]) == ("rank-ended-outside", 1)
+    assert found["cause"] == f"somebody or something on {HOST} ended it: killed by signal 15 (SIGTERM)"
 
 
 def test_ranks_that_save_when_they_are_ended_from_outside_stop_with_75(stoker, tmp_path):
@@ -190,4 +275,69 @@ def test_ranks_that_save_when_they_are_ended_from_outside_stop_with_75(stoker, t
         os.kill(pid, signal.SIGTERM)
     code, err = finish(process)
     assert code == 75
-    assert err[1] == "stopped after a checkpoint"
+    assert err[1] == SAID + BUT
+
+
+def test_a_signal_that_came_to_the_ranks_first_leaves_them_their_time_to_save(stoker, tmp_path):
+    text = (
+        "import os, signal, sys, time\n"
+        "def save(number, frame):\n"
+        "    time.sleep(2)\n"
+        "    print('saved', flush=True)\n"
+        "    sys.exit(75)\n"
+        "if os.environ['RANK'] == '0': signal.signal(signal.SIGTERM, save)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    job = Job(tmp_path, python(tmp_path, "p.py", text))
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: both_ready(job))
+    for pid in [parent(pid) for pid in job.running("p.py")]:
+        os.kill(pid, signal.SIGTERM)
+    events = job.run_folder() / "attempts/1/events-node-0000.jsonl"
+    wait_for(lambda: '"stopping"' in events.read_text())
+    process.send_signal(signal.SIGTERM)
+    code, err = finish(process)
+    assert b"saved" in job.log(0)
+    assert code == 75
+    assert err[1] == f"interrupted by SIGTERM, rank 0 left with exit code 75 (saved and stopped){BUT}"
+    assert not job.processes()
+
+
+def test_a_failure_before_the_interrupt_keeps_its_code_though_both_are_heard_at_once(stoker, tmp_path):
+    fails = "until test -e go; do sleep 0.02; done; exit 7"
+    job = Job(tmp_path, f"{{shell: 'echo ready; test $RANK = 1 || exec sleep 60; {fails}'}}")
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: both_ready(job) and job.pid(1, "sh"))
+    watcher = parent(job.pid(1, "sh"))
+    process.send_signal(signal.SIGSTOP)
+    (tmp_path / "go").touch()
+    wait_for(lambda: Path(f"/proc/{watcher}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    code, err = finish(process)
+    assert code == 7
+    assert re.fullmatch(rf"rank 1 \({HOST}\) left after [\d.]+ m?s: exit code 7", err[1])
+    assert err[-1] == "  rank 0 stopped; no checkpoint yet"
+
+
+def test_once_all_ranks_are_done_no_signal_and_no_time_changes_that(stoker, tmp_path):
+    # What remains is the capsule, which waits for git.
+    git = tmp_path / "bin/git"
+    git.parent.mkdir()
+    waits = "touch asked; until test -e go; do sleep 0.05; done"
+    git.write_text(f'#!/bin/sh\ncd {tmp_path}\ncase "$*" in *--show-toplevel*) {waits};; esac\nexit 128\n')
+    git.chmod(0o755)
+    job = Job(tmp_path, "{shell: 'until test -e asked; do sleep 0.05; done'}", 1)
+    settings = ["--set", "resources.time=6s", "--set", "checkpoint.before_end=0s"]
+    begin = time.monotonic()
+    process = stoker.start("run", "job.yaml", *settings, env={"PATH": f"{git.parent}:{os.environ['PATH']}"})
+    events = wait_for(lambda: list(tmp_path.glob("runs/*/attempts/1/events-node-0000.jsonl")))[0]
+    wait_for(lambda: '"rank_ended"' in events.read_text())
+    process.send_signal(signal.SIGTERM)
+    time.sleep(max(0, begin + 7 - time.monotonic()))
+    (tmp_path / "go").touch()
+    assert finish(process)[0] == 0
+    assert '"stopping"' not in events.read_text()
+    assert json.loads(stoker("status", "last", "--json", code=0).out)["runs"][0]["state"] == "done"
+    assert not job.processes()

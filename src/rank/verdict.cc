@@ -1,9 +1,11 @@
 #include "rank/verdict.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
 #include "base/time.h"
+#include "rank/process/signals.h"
 
 namespace stoker::rank {
 namespace {
@@ -43,6 +45,24 @@ bool is_loss(const RankStory& story) {
          reason(*story.ended).find("out of memory") == std::string::npos;
 }
 
+bool left_with_75(const RankStory& story) {
+  return story.ended && story.ended->exit.shell_code() == kStoppedAfterCheckpoint;
+}
+
+constexpr std::string_view kStopped = "stopped";
+constexpr std::string_view kFailedAfterIt = "failed after it";
+constexpr std::string_view kDoneBeforeIt = "done before it";
+constexpr std::string_view kDone = "done";
+constexpr std::string_view kNeverStarted = "never started";
+
+// What became of a rank, beside the one that failed first, if one did.
+std::string_view fate_of(const RankStory& story, const std::optional<Failure>& cause) {
+  if (failure_of(story)) return kFailedAfterIt;
+  if (!story.ended) return story.joined ? kStopped : kNeverStarted;
+  if (story.ended->stopped_by_us || left_with_75(story)) return kStopped;
+  return cause && story.ended->time < cause->time ? kDoneBeforeIt : kDone;
+}
+
 std::string seconds_text(double seconds) {
   return rounded_duration(std::chrono::duration_cast<Duration>(Seconds(seconds)));
 }
@@ -75,20 +95,33 @@ std::string describe_failure(const RankStory& story) {
 }
 
 std::string describe_others(const std::vector<RankStory>& stories, std::optional<int> first) {
-  std::vector<std::pair<std::string, std::vector<int>>> groups = {
-      {"stopped", {}}, {"failed after it", {}}, {"done", {}}, {"never started", {}}};
+  std::optional<Failure> cause;
   for (const RankStory& story : stories) {
-    if (first && story.rank.value == *first) continue;
-    const bool is_stopped = story.ended && (story.ended->stopped_by_us ||
-                                            story.ended->exit.shell_code() == kStoppedAfterCheckpoint);
-    const std::size_t group = failure_of(story) ? 1 : is_stopped ? 0 : story.ended ? 2 : story.joined ? 0 : 3;
-    groups[group].second.push_back(story.rank.value);
+    if (first && story.rank.value == *first) cause = failure_of(story);
   }
   std::string text;
-  for (const auto& [what, ranks] : groups) {
-    if (!ranks.empty()) text += format("{}{} {}", text.empty() ? "" : "; ", name_ranks(ranks), what);
+  for (const std::string_view fate : {kStopped, kFailedAfterIt, kDoneBeforeIt, kDone, kNeverStarted}) {
+    std::vector<int> ranks;
+    for (const RankStory& story : stories) {
+      const bool is_first = first && story.rank.value == *first;
+      if (!is_first && fate_of(story, cause) == fate) ranks.push_back(story.rank.value);
+    }
+    if (!ranks.empty()) text += format("{}{} {}", text.empty() ? "" : "; ", name_ranks(ranks), fate);
   }
   return text;
+}
+
+std::string describe_stop(const std::vector<RankStory>& stories, const StopFacts& stop) {
+  const std::string asked_by = stop.asked_by.empty() ? "" : stop.asked_by + ", ";
+  const std::string before = stop.before.empty() ? "" : " before " + stop.before;
+  if (stop.has_checkpoint) return format("{}stopped after a checkpoint{}", asked_by, before);
+  std::vector<int> ranks;
+  for (const RankStory& story : stories) {
+    if (left_with_75(story)) ranks.push_back(story.rank.value);
+  }
+  return format(
+      "{}{} left with exit code {} (saved and stopped){}, but there is no checkpoint (STOKER_CHECKPOINT_DIR)",
+      asked_by, name_ranks(ranks), kStoppedAfterCheckpoint, before);
 }
 
 record::AttemptEnded to_event(const Ending& ending) {
@@ -101,13 +134,18 @@ record::AttemptEnded to_event(const Ending& ending) {
   return event;
 }
 
+bool has_failed_before(const std::vector<RankStory>& stories, double time) {
+  return std::any_of(stories.begin(), stories.end(), [&](const RankStory& story) {
+    const auto failure = failure_of(story);
+    return failure && !story.judgement && failure->time < time && !asks_for_the_end(failure->exit_code - 128);
+  });
+}
+
 Ending judge(const std::vector<RankStory>& stories) {
   std::optional<Failure> cause;
-  bool has_stopped = false;
   for (const RankStory& story : stories) {
     const auto failure = failure_of(story);
     if (failure && (!cause || failure->is_before(*cause))) cause = failure;
-    has_stopped |= story.ended && story.ended->exit.shell_code() == kStoppedAfterCheckpoint;
   }
   Ending ending;
   if (cause) {
@@ -118,10 +156,10 @@ Ending judge(const std::vector<RankStory>& stories) {
     ending.is_loss = is_loss(*cause->story);
     ending.others = describe_others(stories, ending.first_rank);
     if (cause->story->ended) ending.last_line = cause->story->ended->last_line;
-  } else if (has_stopped) {
+  } else if (std::any_of(stories.begin(), stories.end(), left_with_75)) {
     ending.outcome = record::Outcome::stopped;
     ending.exit_code = kStoppedAfterCheckpoint;
-    ending.cause = "stopped after a checkpoint";
+    ending.cause = describe_stop(stories, {});
   }
   return ending;
 }

@@ -51,13 +51,26 @@ struct Ending {
 /// (SIGKILL)".
 std::string describe_failure(const RankStory& story);
 
+/// What is known of a run whose ranks left with 75.
+struct StopFacts {
+  bool has_checkpoint = true;  ///< 75 is also what sysexits.h calls EX_TEMPFAIL
+  std::string asked_by;        ///< "interrupted by SIGTERM"; "" when nobody asked
+  std::string before;  ///< the ranks were asked to save before "time 2h is over (resources.time)"; or ""
+};
+/// "interrupted by SIGTERM, stopped after a checkpoint"; where there is none, which ranks say that they
+/// saved.
+std::string describe_stop(const std::vector<RankStory>& stories, const StopFacts& stop);
+
 /// What is written of it.
 record::AttemptEnded to_event(const Ending& ending);
 
-/// Judges a run that was neither interrupted nor out of time.
+/// Whether a rank failed before `time` (Unix seconds), by itself: not of a signal that asks for the end.
+bool has_failed_before(const std::vector<RankStory>& stories, double time);
+
+/// Judges a run that was neither interrupted nor out of time, or failed before that.
 Ending judge(const std::vector<RankStory>& stories);
 
-/// "rank 0 stopped; ranks 2-4 failed after it" of all ranks but `first`.
+/// "rank 0 stopped; ranks 2-4 failed after it; rank 1 done before it" of all ranks but `first`.
 std::string describe_others(const std::vector<RankStory>& stories, std::optional<int> first);
 
 /// {0, 2, 3, 4} as "ranks 0, 2-4", {1} as "rank 1".

@@ -26,7 +26,7 @@ TEST(Verdict, the_earliest_failure_is_the_cause_whatever_its_rank) {
   EXPECT_EQ(ending.exit_code, 7);
   EXPECT_EQ(ending.first_rank, 1);
   EXPECT_EQ(ending.cause, "rank 1 (node1) left after 2.1 s: exit code 7");
-  EXPECT_EQ(ending.others, "rank 2 stopped; rank 0 failed after it; rank 3 done");
+  EXPECT_EQ(ending.others, "rank 2 stopped; rank 0 failed after it; rank 3 done before it");
 }
 
 TEST(Verdict, a_killed_rank_is_the_cause_even_if_its_peers_were_seen_to_leave_before) {
@@ -75,6 +75,43 @@ TEST(Verdict, exit_75_is_a_stop_after_a_checkpoint_unless_something_failed) {
   EXPECT_EQ(judge({story(0, left(75, 2)), story(1, left(75, 1))}).outcome, record::Outcome::stopped);
   EXPECT_EQ(judge({story(0, left(75, 2)), story(1, left(0, 1))}).exit_code, 75);
   EXPECT_EQ(judge({story(0, left(75, 1)), story(1, left(9, 2))}).exit_code, 9);
+}
+
+TEST(Verdict, ranks_that_were_done_before_the_first_failure_are_told_from_those_that_were_later) {
+  const Ending ending = judge({story(0, left(1, 5)), story(1, left(0, 4)), story(2, left(0, 5.2))});
+  EXPECT_EQ(ending.first_rank, 0);
+  EXPECT_EQ(ending.others, "rank 1 done before it; rank 2 done");
+  EXPECT_EQ(describe_others({story(0, left(0, 4)), story(1, left(0, 5))}, std::nullopt), "ranks 0, 1 done");
+}
+
+TEST(Verdict, a_checkpoint_is_claimed_only_where_there_is_one) {
+  const std::vector<RankStory> stories = {story(0, left(75, 1)), story(1, left(0, 1)), story(2, left(75, 2))};
+  EXPECT_EQ(describe_stop(stories, {}), "stopped after a checkpoint");
+  EXPECT_EQ(describe_stop(stories, {.asked_by = "interrupted by SIGTERM"}),
+            "interrupted by SIGTERM, stopped after a checkpoint");
+  EXPECT_EQ(describe_stop(stories, {.before = "time 8s is over (resources.time)"}),
+            "stopped after a checkpoint before time 8s is over (resources.time)");
+  EXPECT_EQ(describe_stop(stories, {.has_checkpoint = false}),
+            "ranks 0, 2 left with exit code 75 (saved and stopped), but there is no checkpoint "
+            "(STOKER_CHECKPOINT_DIR)");
+  EXPECT_EQ(describe_stop(stories, {.has_checkpoint = false, .asked_by = "interrupted by SIGTERM"}),
+            "interrupted by SIGTERM, ranks 0, 2 left with exit code 75 (saved and stopped), but there is no "
+            "checkpoint (STOKER_CHECKPOINT_DIR)");
+  EXPECT_EQ(
+      describe_stop(stories, {.has_checkpoint = false, .before = "time 8s is over (resources.time)"}),
+      "ranks 0, 2 left with exit code 75 (saved and stopped) before time 8s is over (resources.time), but "
+      "there is no checkpoint (STOKER_CHECKPOINT_DIR)");
+}
+
+TEST(Verdict, only_what_a_rank_did_by_itself_before_the_stop_is_a_failure_of_its_own) {
+  EXPECT_TRUE(has_failed_before({story(0, stopped_by_us(6)), story(1, left(7, 4.9))}, 5));
+  EXPECT_TRUE(has_failed_before({story(0, Ended{.exit = {.signal = 9}, .time = 4.9})}, 5));
+  EXPECT_FALSE(has_failed_before({story(0, left(7, 5.1))}, 5));
+  EXPECT_FALSE(has_failed_before({story(0, left(143, 4.9)), story(1, stopped_by_us(4.9))}, 5));
+  EXPECT_FALSE(has_failed_before({story(0, left(0, 4)), story(1, left(75, 4)), story(2)}, 5));
+  RankStory lost = story(0);
+  lost.judgement = Judgement{4, "was lost", 1};
+  EXPECT_FALSE(has_failed_before({lost}, 5));
 }
 
 TEST(Verdict, ranks_are_named_as_people_write_them) {

@@ -201,8 +201,11 @@ def test_a_node_whose_processes_stand_still_is_named_within_ten_seconds_and_may_
     runs.stoker("wait", code=None)
 
 
+SAVE = "mkdir -p $STOKER_CHECKPOINT_DIR/saved; echo saved; kill $!; exit 75"
+
+
 def test_usr1_of_the_batch_shell_stops_the_ranks_after_a_checkpoint(runs: Runs):
-    runs.job("trap 'echo saved; kill $!; exit 75' USR1; sleep 300 & wait")
+    runs.job(f"trap '{SAVE}' USR1; sleep 300 & wait")
     job = runs.submit()
     wait_until(lambda: len(runs.processes("sleep")) == 2, "all ranks sleep")
     runs.lab.run("scancel", "--batch", "--signal=USR1", job)  # as --signal=B:USR1 does before the time is over
@@ -212,8 +215,7 @@ def test_usr1_of_the_batch_shell_stops_the_ranks_after_a_checkpoint(runs: Runs):
 
 @pytest.mark.soak
 def test_before_its_time_is_over_a_run_stops_after_a_checkpoint(runs: Runs):
-    save = "trap 'echo saved; kill $!; exit 75' USR1; sleep 300 & wait"
-    runs.job(save, "nodes: 2, time: 1m", "checkpoint: {before_end: 10s}\n")
+    runs.job(f"trap '{SAVE}' USR1; sleep 300 & wait", "nodes: 2, time: 1m", "checkpoint: {before_end: 10s}\n")
     runs.submit()
     # Slurm's word may come up to a minute before ours.
     assert f"run {runs.run.name}: stopped (stopped after a checkpoint" in runs.wait(code=75)

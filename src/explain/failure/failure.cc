@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::size_t kMostEvidence = 3;
 constexpr std::size_t kMostAlso = 3;
+// In a rule's command: the id of the job, as Slurm's commands want it.
+constexpr std::string_view kJob = "-j JOB";
+constexpr std::string_view kKernelsWord =
+    "journalctl -k | grep -i 'killed process'; grep oom_kill /sys/fs/cgroup/memory.events";
 
 std::string_view kind_of(Weight weight) {
   switch (weight) {
@@ -124,15 +128,34 @@ std::string followed_text(std::vector<Suspect> followed, const Words& words) {
 
 Evidence evidence_of(const Suspect& suspect) { return {where_of(suspect), suspect.hit->text}; }
 
-void tell_cause(const Choice& choice, const Words& words, Diagnosis& diagnosis) {
+bool says(std::string_view text, std::string_view word) { return text.find(word) != text.npos; }
+
+// What rules advise is for a job of Slurm, whose memory is asked for and counted. Elsewhere there is what the
+// machine has, and the kernel tells whom it killed.
+void advise(const Hit& hit, const std::optional<std::string>& job, const Words& words, Diagnosis& diagnosis) {
+  const FailureRule& rule = *hit.rule;
+  diagnosis.cure = fill(words.of(rule.cure), hit);
+  diagnosis.confirm = fill(rule.confirm, hit);
+  if (!job) return;
+  if (job->empty()) {
+    if (says(rule.cure, "--mem") || says(rule.cure, "memory_per_node"))
+      diagnosis.cure = words.say(
+          "fewer loader workers, or a smaller batch; more memory where a container or a cgroup sets the "
+          "limit");
+    if (says(rule.confirm, "MaxRSS")) diagnosis.confirm = kKernelsWord;
+  } else if (const std::size_t at = diagnosis.confirm.find(kJob); at != std::string::npos) {
+    diagnosis.confirm.replace(at, kJob.size(), "-j " + *job);
+  }
+}
+
+void tell_cause(const Choice& choice, const FailureFacts& facts, const Words& words, Diagnosis& diagnosis) {
   const Suspect& cause = *choice.cause;
   const FailureRule& rule = *cause.hit->rule;
   const bool is_sure = choice.is_sure && rule.weight != Weight::hang;
   diagnosis.certainty = is_sure ? Certainty::known : Certainty::likely;
   diagnosis.rule = rule.name;
   diagnosis.cause = fill(words.of(rule.cause), *cause.hit);
-  diagnosis.cure = fill(words.of(rule.cure), *cause.hit);
-  diagnosis.confirm = fill(rule.confirm, *cause.hit);
+  advise(*cause.hit, facts.job, words, diagnosis);
   if (cause.rank() >= 0) diagnosis.rank = cause.rank();
   diagnosis.evidence.push_back(evidence_of(cause));
   std::set<int> ranks{cause.rank()};
@@ -209,7 +232,7 @@ Diagnosis explain_failure(const FailureFacts& facts, const Words& words) {
   hear_logs(facts, words, heard, diagnosis);
   const Choice choice = choose(heard, facts.first_rank);
   if (choice.cause) {
-    tell_cause(choice, words, diagnosis);
+    tell_cause(choice, facts, words, diagnosis);
     tell_collectives(heard, choice.cause->hit, diagnosis);
   } else {
     tell_lines(heard, facts.first_rank, diagnosis);

@@ -38,7 +38,9 @@ struct FailureFacts {
   std::vector<FailedLog> logs;
   std::vector<FailureWord> words;
   std::optional<int> first_rank;  ///< that failed first, where the records tell
-  std::vector<Finding> also;      ///< what is known of it beside a failure; each with evidence
+  /// The job of Slurm it ran in, "" for none: where to look. Nothing where that is not known.
+  std::optional<std::string> job = std::nullopt;
+  std::vector<Finding> also;  ///< what is known of it beside a failure; each with evidence
 };
 
 /// How sure a diagnosis is.

@@ -15,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // Logs in a folder of their own: "rank-0003.log" is rank 3's.
@@ -31,6 +32,10 @@ class Logs {
   }
   Logs& first(int rank) {
     facts_.first_rank = rank;
+    return *this;
+  }
+  Logs& in_job(const std::string& job) {
+    facts_.job = job;
     return *this;
   }
   Diagnosis explain() const { return explain_failure(facts_); }
@@ -119,7 +124,7 @@ TEST(Explain, the_rank_that_raised_is_the_cause_and_not_those_that_lost_it) {
   EXPECT_EQ(diagnosis.rank, 1);
   EXPECT_THAT(places(diagnosis), ElementsAre("rank-0001.log:6"));
   EXPECT_EQ(diagnosis.followed,
-            "rank 0: the connection to another rank broke: that one failed first (rank-0000.log:1)");
+            "rank 0: the connection to another rank broke: that one ended first (rank-0000.log:1)");
 }
 
 TEST(Explain, of_two_failures_the_earlier_by_the_clock_is_the_cause) {
@@ -277,6 +282,69 @@ TEST(Explain, what_the_records_say_is_matched_like_a_log) {
   const Diagnosis diagnosis = logs.explain();
   EXPECT_EQ(diagnosis.rule, "rank-out-of-memory");
   EXPECT_THAT(places(diagnosis), ElementsAre("records"));
+}
+
+constexpr char kEarly[] = "rank 1 (n2) had ended with exit code 0, 4.1 s before rank 0 failed";
+constexpr char kPeerClosed[] = "RuntimeError: pair.cc:534] Connection closed by peer [10.0.0.2]:44750\n";
+
+TEST(Explain, a_rank_that_left_as_if_all_was_well_is_the_cause_of_the_one_that_lost_it) {
+  Logs logs;
+  logs.add("rank-0000.log", kPeerClosed, 0).add("rank-0001.log", "done\n", 1).first(0);
+  logs.tell("rank 0 (n1) left after 9 s: killed by signal 6 (SIGABRT)", 0).tell(kEarly, 1);
+  logs.tell("rank 2 (n2) had ended with exit code 0, 4.0 s before rank 0 failed", 2);
+  const Diagnosis diagnosis = logs.explain();
+  EXPECT_EQ(diagnosis.rule, "rank-ended-early");
+  EXPECT_EQ(diagnosis.certainty, Certainty::likely);
+  EXPECT_EQ(diagnosis.rank, 1);
+  EXPECT_EQ(diagnosis.cause,
+            "had ended before, exit code 0, 4.1 s earlier: uneven numbers of batches, or an early return");
+  EXPECT_THAT(places(diagnosis), ElementsAre("records", "records"));
+  EXPECT_EQ(diagnosis.followed,
+            "rank 0: the connection to another rank broke: that one ended first (rank-0000.log:1)");
+}
+
+TEST(Explain, a_rank_that_left_early_explains_no_other_failure) {
+  Logs raised;
+  raised.add(
+      "rank-0000.log",
+      std::string("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n") +
+          kPeerClosed,
+      0);
+  EXPECT_EQ(raised.tell(kEarly, 1).first(0).explain().rule, "python-exception");
+  Logs silent;
+  EXPECT_EQ(silent.add("rank-0000.log", "step 7\n", 0).tell(kEarly, 1).first(0).explain().certainty,
+            Certainty::unknown);
+  Logs killed;
+  killed.add("rank-0000.log", "step 7\n", 0).first(0);
+  killed.tell("rank 0 (n1) left after 9 s: killed by signal 9 (SIGKILL)", 0).tell(kEarly, 1);
+  EXPECT_EQ(killed.explain().rule, "killed-by-signal-9");
+  Logs other;  // it is another rank that lost its peer
+  EXPECT_EQ(other.add("rank-0002.log", kPeerClosed, 2).tell(kEarly, 1).first(0).explain().rule,
+            "gloo-peer-closed");
+}
+
+TEST(Explain, without_slurm_no_rule_advises_what_only_slurm_has) {
+  for (const FailureRule* rule : failure_rules()) {
+    for (const std::string_view line : split(rule->example, '\n')) {
+      Logs logs;
+      const Diagnosis diagnosis = logs.tell(std::string(line)).in_job("").explain();
+      EXPECT_THAT(diagnosis.cure, Not(HasSubstr("--mem"))) << rule->name;
+      EXPECT_THAT(diagnosis.confirm, Not(HasSubstr("MaxRSS"))) << rule->name;
+    }
+  }
+}
+
+TEST(Explain, a_rank_that_was_ended_from_outside_is_told_in_the_runs_own_words) {
+  Logs logs;
+  logs.add("rank-0001.log", "step 7\n", 1).first(1);
+  const Diagnosis diagnosis =
+      logs.tell("rank 1 (n2) was ended from outside: killed by signal 15 (SIGTERM)", 1).explain();
+  EXPECT_EQ(diagnosis.rule, "rank-ended-outside");
+  EXPECT_EQ(diagnosis.rank, 1);
+  EXPECT_EQ(diagnosis.cause, "somebody or something on n2 ended it: killed by signal 15 (SIGTERM)");
+  // Who did it says more.
+  logs.tell("state: preempted");
+  EXPECT_EQ(logs.explain().rule, "state-preempted");
 }
 
 TEST(Explain, what_no_rule_knows_is_told_by_the_three_most_telling_lines) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <string_view>
+#include <utility>
 
 namespace stoker::explain {
 namespace {
@@ -17,6 +19,11 @@ constexpr std::uint64_t kShortPause = 60;
 constexpr std::uint64_t kLastWords = 8;
 // Exceptions raised while one is handled stand close to each other.
 constexpr std::uint64_t kChained = 80;
+
+// What a rank says whose peer is gone, or did not come.
+constexpr std::array<std::string_view, 8> kLostPeer = {
+    "gloo-peer-closed",  "gloo-timeout",    "nccl-peer-closed",  "nccl-proxy-failed",
+    "nccl-remote-error", "store-host-gone", "store-key-missing", "watchdog-timeout"};
 
 bool is_cause(const Suspect& suspect) {
   return suspect.hit->rule->weight == Weight::root || suspect.hit->rule->weight == Weight::general;
@@ -117,6 +124,41 @@ void split_end(const Heard& heard, std::vector<Suspect>& end, std::vector<Suspec
   for (std::size_t i = 0; i < hits.size(); ++i) (i < first ? earlier : end).push_back({&heard, &hits[i]});
 }
 
+bool is_early_end(const Suspect& suspect) {
+  return suspect.heard->is_told && suspect.hit->rule->name == kEndedEarly;
+}
+
+// Whether all that is known of the rank that failed first is that it had lost a peer.
+bool lost_a_peer(const std::optional<Suspect>& cause, const std::vector<Suspect>& end,
+                 std::optional<int> first_rank) {
+  if (cause && (is_cause(*cause) || cause->hit->rule->weight == Weight::outside)) return false;
+  return std::any_of(end.begin(), end.end(), [&](const Suspect& each) {
+    return first_rank && each.rank() == *first_rank &&
+           std::find(kLostPeer.begin(), kLostPeer.end(), each.hit->rule->name) != kLostPeer.end();
+  });
+}
+
+// Takes out those that hold, judged while all are still there.
+template <typename Holds>
+std::vector<Suspect> take_out(std::vector<Suspect>& from, const Holds& holds) {
+  std::vector<Suspect> taken, kept;
+  for (const Suspect& each : from) (holds(each) ? taken : kept).push_back(each);
+  from = std::move(kept);
+  return taken;
+}
+
+// Beside the cause: what tells of the same, and what only came of it.
+void add_others(const std::vector<Suspect>& end, Choice& choice) {
+  for (const Suspect& each : end) {
+    if (!choice.cause || each.hit == choice.cause->hit) continue;
+    if (each.hit->rule == choice.cause->hit->rule) {
+      choice.supporting.push_back(each);
+    } else if (each.hit->rule->weight == Weight::effect || each.hit->rule->weight == Weight::hang) {
+      choice.followed.push_back(each);
+    }
+  }
+}
+
 std::optional<Suspect> cause_of(const std::vector<Suspect>& end, std::optional<int> first_rank) {
   auto cause = first_of(end, {Weight::root, Weight::general}, first_rank);
   const auto outside = first_of(end, {Weight::outside}, first_rank);
@@ -137,13 +179,9 @@ Choice choose(const std::vector<Heard>& heard, std::optional<int> first_rank) {
   }
   std::vector<Suspect> end, earlier;
   for (const Heard& each : heard) split_end(each, end, earlier);
-  std::vector<Suspect> passed;
-  for (const Suspect& each : end) {
-    if (was_passed_over(each, end)) passed.push_back(each);
-  }
-  std::erase_if(end, [&](const Suspect& each) {
-    return std::any_of(passed.begin(), passed.end(), [&](const Suspect& one) { return one.hit == each.hit; });
-  });
+  const std::vector<Suspect> early = take_out(end, is_early_end);
+  const std::vector<Suspect> passed =
+      take_out(end, [&](const Suspect& each) { return was_passed_over(each, end); });
   Choice choice;
   choice.cause = cause_of(end, first_rank);
   choice.is_sure = choice.cause.has_value();
@@ -156,18 +194,15 @@ Choice choose(const std::vector<Heard>& heard, std::optional<int> first_rank) {
   // Ranks that wait, or lost a peer, may go on printing for long after what that peer said.
   const bool is_effect = choice.cause && (choice.cause->hit->rule->weight == Weight::hang ||
                                           choice.cause->hit->rule->weight == Weight::effect);
-  if (const auto before = is_effect ? last_cause(earlier) : std::nullopt) {
+  if (!early.empty() && lost_a_peer(choice.cause, end, first_rank)) {
+    choice.cause = early.front();
+    choice.is_sure = false;
+    choice.supporting.assign(early.begin() + 1, early.end());
+  } else if (const auto before = is_effect ? last_cause(earlier) : std::nullopt) {
     choice.cause = before;
     choice.is_sure = false;
   }
-  for (const Suspect& each : end) {
-    if (!choice.cause || each.hit == choice.cause->hit) continue;
-    if (each.hit->rule == choice.cause->hit->rule) {
-      choice.supporting.push_back(each);
-    } else if (each.hit->rule->weight == Weight::effect || each.hit->rule->weight == Weight::hang) {
-      choice.followed.push_back(each);
-    }
-  }
+  add_others(end, choice);
   return choice;
 }
 

@@ -39,6 +39,9 @@ struct FailureRule {
 /// Last of a rule's fields, where it holds.
 inline constexpr bool kScriptGoesOn = true;
 
+/// A rank that ended as if all was well, before the first one failed: the cause where that one lost a peer.
+inline constexpr std::string_view kEndedEarly = "rank-ended-early";
+
 /// The tables of rules/.
 std::span<const FailureRule> record_rules();
 std::span<const FailureRule> slurm_rules();

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include <re2/re2.h>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "explain/use/use.h"
 #include "observe/log_reader.h"
 #include "record/beacon.h"
+#include "record/run_events.h"
 #include "record/trace/flight.h"
 
 namespace stoker::explain {
@@ -22,6 +26,7 @@ constexpr std::size_t kMostNodes = 4096;
 // Ranks that wait for each other for less may just be slow.
 constexpr double kSilence = 60;
 constexpr double kLongWait = 1;
+constexpr std::size_t kMostEarly = 3;
 
 bool looks_like_log(std::string_view name) {
   for (const std::string_view packed : {".gz", ".zst"}) {
@@ -85,6 +90,40 @@ void tell_collectives(const std::vector<record::Flight>& flights, FailureFacts& 
   }
 }
 
+// The job of Slurm that an attempt ran in, "" for none; nothing where it never began.
+std::optional<std::string> job_of(const record::EventLog& log) {
+  std::optional<std::string> job;
+  for (const record::Event& event : log.events) {
+    if (const auto submitted = record::submitted(event)) job = submitted->scheduler_job;
+    const auto started = record::attempt_started(event);
+    if (started && (!job || !started->scheduler_job.empty())) job = started->scheduler_job;
+  }
+  return job;
+}
+
+// Ranks that ended as if all was well before the one that failed first: where that one lost a peer, one of
+// them is it. The supervisor saw all of them end, by one clock.
+void tell_early_ends(const record::EventLog& log, int first, FailureFacts& facts) {
+  std::vector<std::pair<double, record::RankEnded>> early;
+  for (const record::Event& event : log.events) {
+    const auto ended = record::rank_ended(event);
+    if (!ended) continue;
+    if (ended->rank != first) {
+      const bool is_well = ended->exit_code == 0 && !ended->stopped_by_us;
+      if (is_well && early.size() < kMostEarly) early.emplace_back(event.time, *ended);
+      continue;
+    }
+    for (const auto& [time, rank] : early) {
+      const auto before = std::chrono::duration_cast<Duration>(Seconds(event.time - time));
+      facts.words.push_back({"records",
+                             format("rank {} ({}) had ended with exit code 0, {} before rank {} failed",
+                                    rank.rank, printable(rank.host), rounded_duration(before), first),
+                             rank.rank});
+    }
+    return;
+  }
+}
+
 Status collect(const Path& folder, int depth, std::vector<FailedLog>& logs, const std::string& prefix) {
   OK_OR_RETURN(names, list_directory(folder));
   for (const std::string& name : names) {
@@ -126,6 +165,8 @@ FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& a
     add_log(attempt.torchrun_log(static_cast<int>(node)), -1, facts);
   add_log(attempt.batch_log(), -1, facts);
   facts.also = findings_of_use(attempt, words);
+  const auto log = record::read_attempt_events(attempt.folder());
+  if (log.ok()) facts.job = job_of(*log);
   const auto last = run.last_attempt();
   if (!last.ok() || last->number() != attempt.number()) return facts;
   if (records.state == record::State::done) {
@@ -135,6 +176,7 @@ FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& a
   facts.first_rank = records.first_rank;
   if (!records.reason.empty())
     facts.words.push_back({"records", records.reason, records.first_rank.value_or(-1)});
+  if (log.ok() && records.first_rank) tell_early_ends(*log, *records.first_rank, facts);
   const bool waited = records.reason.find("timeouts.") != std::string::npos;
   const bool waits = records.state == record::State::running && silence_of(attempt, ranks, now) > kSilence;
   if (records.state == record::State::done) return facts;

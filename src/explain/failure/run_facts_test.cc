@@ -63,6 +63,77 @@ TEST(RunFacts, a_run_gives_its_logs_and_the_reason_of_its_records) {
   EXPECT_THAT(diagnosis.evidence.at(0).text, HasSubstr("killed by signal 9"));
 }
 
+// An attempt whose supervisor wrote that its ranks ended so, a second after each other.
+struct Ends {
+  Ends(const Path& folder, const std::string& job, const std::vector<record::RankEnded>& ends)
+      : run(*record::RunFolder::create(folder, {.name = "x"}, "name: x\n")),
+        attempt(*run.start_attempt("name: x\n")) {
+    auto events = record::EventWriter::open(attempt.node_events(0));
+    CHECK(events.ok());
+    double time = 100;
+    const auto write = [&](std::string_view kind, const std::vector<record::Field>& fields) {
+      CHECK(events->write_at(time++, kind, fields).ok());
+    };
+    write(record::kAttemptStarted, {{"scheduler_job", job}});
+    for (const record::RankEnded& end : ends) {
+      const std::int64_t rank = end.rank, code = end.exit_code.value_or(0);
+      write(record::kRankEnded, {{"rank", rank},
+                                 {"host", format("n{}", rank)},
+                                 {"exit_code", code},
+                                 {"stopped_by_us", end.stopped_by_us}});
+      const char* last = code == 1 ? "Connection closed by peer [10.0.0.2]:44750\n" : "fine\n";
+      CHECK(write_file(attempt.log(end.rank), last).ok());
+    }
+    records.state = record::State::failed;
+  }
+  Diagnosis explain(int first, const std::string& reason) {
+    records.first_rank = first;
+    records.reason = reason;
+    return explain_failure(facts_of_run(run, attempt, records, 0));
+  }
+  record::RunFolder run;
+  record::Attempt attempt;
+  record::RunState records;
+};
+
+TEST(RunFacts, a_rank_that_had_ended_well_before_the_first_failure_is_named) {
+  TempDirectory box;
+  Ends ends(box.path(), "",
+            {{.rank = 2, .exit_code = 0, .stopped_by_us = true},
+             {.rank = 1, .exit_code = 0},
+             {.rank = 0, .exit_code = 1},
+             {.rank = 3, .exit_code = 0}});
+  const Diagnosis diagnosis = ends.explain(0, "rank 0 (n0) left after 9 s: exit code 1");
+  EXPECT_EQ(diagnosis.rule, "rank-ended-early");
+  EXPECT_EQ(diagnosis.rank, 1);
+  ASSERT_EQ(diagnosis.evidence.size(), 1U);
+  EXPECT_EQ(diagnosis.evidence[0].text, "rank 1 (n1) had ended with exit code 0, 1.0 s before rank 0 failed");
+}
+
+TEST(RunFacts, ranks_that_ended_after_the_first_failure_are_not_told_of) {
+  TempDirectory box;
+  Ends ends(box.path(), "", {{.rank = 0, .exit_code = 1}, {.rank = 1, .exit_code = 0}});
+  EXPECT_EQ(ends.explain(0, "rank 0 (n0) left after 9 s: exit code 1").rule, "gloo-peer-closed");
+}
+
+TEST(RunFacts, who_was_killed_by_force_is_looked_up_where_it_ran) {
+  const std::string reason = "rank 0 (n0) left after 9 s: killed by signal 9 (SIGKILL)";
+  const auto advice = [&](const std::string& job) {
+    TempDirectory box;
+    return Ends(box.path(), job, {{.rank = 0, .exit_code = 0}}).explain(0, reason);
+  };
+  EXPECT_EQ(advice("812_3").confirm, "sacct -j 812_3 -o JobID,State,ReqMem,MaxRSS");
+  EXPECT_EQ(advice("812_3").cure, "more --mem, or fewer loader workers");
+  EXPECT_EQ(advice("").confirm,
+            "journalctl -k | grep -i 'killed process'; grep oom_kill /sys/fs/cgroup/memory.events");
+  EXPECT_EQ(
+      advice("").cure,
+      "fewer loader workers, or a smaller batch; more memory where a container or a cgroup sets the limit");
+  // Nobody knows where a log is from.
+  const FailureFacts log = {.logs = {}, .words = {{"records", reason, 0}}, .first_rank = {}, .also = {}};
+  EXPECT_EQ(explain_failure(log).confirm, "sacct -j JOB -o JobID,State,ReqMem,MaxRSS");
+}
+
 record::FlightRecorder recorder(const record::Attempt& attempt, int rank, int done) {
   auto flight = record::FlightRecorder::create(attempt.flight(rank), rank, "n" + std::to_string(rank));
   CHECK(flight.ok());

@@ -195,13 +195,15 @@ class Checker {
     const std::vector<std::string>& words = job_.command->arguments;
     const std::optional<Path> program = find_program(words.front());
     if (!program) {
-      notes_.found("no-program", Level::job, "run",
-                   words.front().find('/') == std::string::npos
-                       ? notes_.say("'{}' is not found in PATH", printable(words.front()))
-                       : notes_.say("'{}' is not an executable file", printable(words.front())));
+      notes_.found("no-program", Level::job, "run", why_no_program(words.front()));
       return;
     }
     notes_.fact("program", printable(program->string()));
+    // An image has interpreters of its own.
+    const Status first_line = job_.environment.container
+                                  ? Status()
+                                  : check_first_line(program->lexically_normal(), printable(words.front()));
+    if (!first_line.ok()) notes_.found("no-interpreter", "run", first_line);
     const bool is_script =
         program->filename().string().starts_with("python") && words.size() > 1 && words[1].ends_with(".py");
     if (is_script && !path_exists(job_.working_directory / words[1])) {
@@ -209,6 +211,13 @@ class Checker {
                    notes_.say("{}: no such file in {}", printable(words[1]),
                               printable(job_.working_directory.string())));
     }
+  }
+
+  Said why_no_program(const std::string& name) const {
+    if (name.find('/') == std::string::npos) return notes_.say("'{}' is not found in PATH", printable(name));
+    return folder_exists(job_.working_directory / name)
+               ? notes_.say("'{}' is a folder, not a program", printable(name))
+               : notes_.say("'{}' is not an executable file", printable(name));
   }
 
   void check_folders() {

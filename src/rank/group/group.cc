@@ -11,6 +11,7 @@
 #include "base/stopwatch.h"
 #include "rank/group/rank_group.h"
 #include "rank/process/process_tree.h"
+#include "rank/saved.h"
 #include "record/state.h"
 
 namespace stoker::rank {
@@ -87,36 +88,58 @@ void RankGroup::hear_signals() {
     if (*signal == SIGUSR1 || *signal == SIGUSR2) {
       pass_on(*signal);
     }
-    if (!asks_for_the_end(*signal)) continue;
-    if (interrupted_by_ == 0 && came_to_a_rank_first(*signal)) {
-      interrupted_by_ = *signal;
-      continue;
-    }
-    if (!stopping_.empty()) {
-      server_.broadcast(net::Message{"kill", {}});
-      if (nodes_) nodes_->broadcast(net::Message{"kill", {}});
-      kill_at_ = std::min(kill_at_.value_or(MonoTime::max()), mono_now() + Duration(500ms));
-      continue;
-    }
-    interrupted_by_ = *signal;
-    stop_all(*signal, format("interrupted by {}", signal_name(*signal)));
+    if (asks_for_the_end(*signal)) asked_to_end(*signal);
   }
 }
 
-// "Save and stop" is told once, whoever says it first: Slurm or our own clock.
+void RankGroup::asked_to_end(int signal) {
+  const bool was_stopping = !stopping_.empty();
+  hear_world();  // ends that came before it are no answer to it
+  const bool is_first = !std::exchange(was_asked_to_end_, true);
+  const bool is_known = interrupted_by_ == 0 && came_to_a_rank_first(signal);
+  if (is_known) interrupted_by_ = signal;
+  const bool is_decided = have_all_ended();
+  if (stopping_.empty() && !is_decided) {
+    interrupted_by_ = signal;
+    ended_at_ = unix_seconds(RealClock().wall());
+    return stop_all(signal, format("interrupted by {}", signal_name(signal)));
+  }
+  // What they stop for already is the same, or was not known when it was sent.
+  const bool is_new_to_us = !was_stopping && !stopping_.empty();
+  if (is_known || is_new_to_us || (is_decided && is_first)) return;
+  server_.broadcast(net::Message{"kill", {}});
+  if (nodes_) nodes_->broadcast(net::Message{"kill", {}});
+  kill_at_ = std::min(kill_at_.value_or(MonoTime::max()), mono_now() + Duration(500ms));
+}
+
 void RankGroup::pass_on(int signal) {
-  if (signal == SIGUSR1 && welcomed_ && std::exchange(is_asked_to_stop_, true)) return;
   net::Message message{"signal", {}};
   server_.broadcast(message.with("signal", std::int64_t{signal}));
 }
 
 // Slurm signals all processes of a job at once: that a rank died of it a moment before we heard of it is no
-// failure.
-bool RankGroup::came_to_a_rank_first(int signal) const {
-  if (stopping_.empty() || mono_now() - stopping_since_ > kMargin) return false;
-  return std::any_of(stories_.begin(), stories_.end(), [&](const RankStory& story) {
-    return story.ended && !story.ended->stopped_by_us && story.ended->exit.shell_code() == 128 + signal;
-  });
+// failure, nor that its `stoker rank` has ended it.
+bool RankGroup::came_to_a_rank_first(int signal) {
+  const MonoTime time = mono_now();
+  const bool is_recent = !stopping_.empty() && time - stopping_since_ <= kMargin;
+  bool came_first = false;
+  for (RankStory& story : stories_) {
+    if (!story.ended) continue;
+    const auto outside = follow(story.rank).ended_outside;
+    const bool was_ended = outside && time - *outside <= kMargin;
+    const bool died = is_recent && !story.ended->stopped_by_us && !story.judgement &&
+                      story.ended->exit.shell_code() == 128 + signal;
+    if (!was_ended && !died) continue;
+    came_first = true;
+    story.ended->stopped_by_us = true;
+    story.judgement.reset();
+  }
+  return came_first;
+}
+
+bool RankGroup::have_all_ended() const {
+  return std::all_of(stories_.begin(), stories_.end(),
+                     [](const RankStory& story) { return story.ended.has_value(); });
 }
 
 void RankGroup::read_once(Fd& pipe, LineMarker* marker, LineKeeper& keeper, Sink& sink) {
@@ -246,14 +269,17 @@ Ending RankGroup::conclude() const {
     return {.outcome = record::Outcome::failed, .exit_code = refusal_code_, .cause = refusal_};
   }
   Ending ending = judge(stories_);
-  if (ending.exit_code == kStoppedAfterCheckpoint) {
+  if (ended_at_ && has_failed_before(stories_, *ended_at_)) return ending;
+  if (ending.outcome == record::Outcome::stopped) {
+    StopFacts stop{.has_checkpoint = has_saved(options_.environment)};
     if (interrupted_by_ != 0) {
-      ending.cause = format("interrupted by {}, stopped after a checkpoint", signal_name(interrupted_by_));
+      stop.asked_by = format("interrupted by {}", signal_name(interrupted_by_));
     } else if (out_of_time_) {
-      ending.cause = format("{}, stopped after a checkpoint", options_.deadline_text);
+      stop.asked_by = options_.deadline_text;
     } else if (notified_) {
-      ending.cause = format("stopped after a checkpoint before {}", options_.deadline_text);
+      stop.before = options_.deadline_text;
     }
+    ending.cause = describe_stop(stories_, stop);
   } else if (interrupted_by_ != 0) {
     ending = {.outcome = record::Outcome::stopped,
               .exit_code = 128 + interrupted_by_,

@@ -46,8 +46,7 @@ void RankGroup::node_ended(int node, const Ended& ended) {
 // another node's. Before they have come it is ended with all that it has started.
 void RankGroup::end_nodes() {
   if (!nodes_ || has_ended_nodes_) return;
-  const bool are_over = std::all_of(stories_.begin(), stories_.end(),
-                                    [](const RankStory& member) { return member.ended.has_value(); });
+  const bool are_over = have_all_ended();
   if (!are_over && (stopping_.empty() || welcomed_)) return;
   has_ended_nodes_ = true;
   net::Message stop{"stop", {}};

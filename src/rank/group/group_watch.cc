@@ -133,6 +133,7 @@ void RankGroup::rank_ended(RankStory& member, Ended ended) {
   member.ended = std::move(ended);
   const int code = member.ended->exit.shell_code();
   if (!stopping_.empty()) return;
+  if (member.ended->stopped_by_us) follow(member.rank).ended_outside = mono_now();
   if (code == kStoppedAfterCheckpoint) {
     if (!checkpoint_stop_) checkpoint_stop_ = mono_now() + options_.timeouts.grace;
   } else if (member.ended->stopped_by_us) {
@@ -161,8 +162,8 @@ void RankGroup::keep_deadlines() {
   }
   keep_time();
   end_nodes();
-  if (checkpoint_stop_ && time > *checkpoint_stop_ && stopping_.empty()) {
-    stop_all(SIGTERM, "a rank stopped after a checkpoint, others did not");
+  if (checkpoint_stop_ && time > *checkpoint_stop_ && stopping_.empty() && !have_all_ended()) {
+    stop_all(SIGTERM, "a rank left with exit code 75 (saved and stopped), others did not");
   }
   if (kill_at_ && (time > *kill_at_ || are_the_rest_deaf())) kill_all();
   if (wants_sampling_ && stopping_.empty()) start_sampling();
@@ -170,10 +171,11 @@ void RankGroup::keep_deadlines() {
 
 // A command that can save is asked to before the time is over, so that nothing it did is lost.
 void RankGroup::keep_time() {
-  if (!options_.deadline || !stopping_.empty()) return;
+  if (!options_.deadline || !stopping_.empty() || have_all_ended()) return;
   const double left_s = *options_.deadline - wall_seconds();
   if (left_s < 0) {
     out_of_time_ = true;
+    ended_at_ = wall_seconds();
     stop_all(SIGTERM, options_.deadline_text);
   } else if (!notified_ && welcomed_ && left_s < Seconds(options_.notice).count()) {
     notified_ = true;

@@ -42,7 +42,8 @@ struct Follow {
   bool asked = false;  // whether it is still there
   bool told_unheard = false;
   bool told_waits = false;
-  bool is_deaf = false;  // it was ended for giving no sign
+  bool is_deaf = false;                   // it was ended for giving no sign
+  std::optional<MonoTime> ended_outside;  // heard then: somebody asked it to end, and not we
 };
 
 class RankGroup {
@@ -64,7 +65,9 @@ class RankGroup {
   void start_helper();
   void wait();
   void hear_signals();
-  bool came_to_a_rank_first(int signal) const;
+  void asked_to_end(int signal);
+  bool came_to_a_rank_first(int signal);
+  bool have_all_ended() const;
   void hear_world();
   void joined(const net::WorldEvent& event);
   void heard(RankStory& story, const net::Message& message);
@@ -122,9 +125,10 @@ class RankGroup {
   std::optional<MonoTime> over_since_;  // all ranks are gone, the helper is not
   bool welcomed_ = false;
   bool out_of_time_ = false;
-  bool notified_ = false;  // the ranks were asked to save and stop before the time is over
-  bool is_asked_to_stop_ = false;
+  bool notified_ = false;          // the ranks were asked to save and stop before the time is over
+  bool was_asked_to_end_ = false;  // by a signal, perhaps one that no longer decided anything
   int interrupted_by_ = 0;
+  std::optional<double> ended_at_;  // Unix seconds when a signal or the time ended ranks that were well
   std::string refusal_;
   int refusal_code_ = 0;
   std::string stopping_;  // why; "" while all is well

@@ -151,6 +151,7 @@ class Member {
   bool has_children_ = false;  // anything below us
   Exit exit_;
   bool stop_asked_ = false;
+  bool is_told_ = false;  // to save and stop: a process heard SIGUSR1
   bool run_is_lost_ = false;
   std::optional<MonoTime> kill_at_;
   bool is_dismissed_ = false;  // torchrun, whose ranks have all ended
@@ -361,10 +362,14 @@ void Member::stop(int signal, Duration grace) {
   for (const ProcessFacts& process : descendants(::getpid())) signal_process(process, signal);
 }
 
+// "Save and stop" is told once, whoever says it first: Slurm, to all processes, or the run's own clock.
 void Member::pass_on(int signal) {
+  if (signal == SIGUSR1 && is_told_) return;
   for (const ProcessFacts& process : descendants(::getpid())) {
     // Without a handler SIGUSR1 would kill it, which is not what "stop after a checkpoint" asks for.
-    if (handles_signal(process.pid, signal)) signal_process(process, signal);
+    if (!handles_signal(process.pid, signal)) continue;
+    signal_process(process, signal);
+    is_told_ = is_told_ || signal == SIGUSR1;
   }
 }
 

@@ -58,6 +58,7 @@ pid_t start_helper(const std::function<void()>& beside) {
   if (!beside) return -1;
   const pid_t parent = ::getpid();
   const pid_t helper = ::fork();
+  if (helper > 0) ::setpgid(helper, helper);  // whoever is first: the group is there when it is killed
   if (helper != 0) return helper;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
@@ -87,7 +88,7 @@ class Runner {
     const Exit exit = follow(child, canary);
     (void)end(events, exit);
     if (helper > 0) {
-      ::kill(helper, SIGKILL);
+      ::kill(-helper, SIGKILL);  // with what it has just asked something of
       ::waitpid(helper, nullptr, 0);
     }
     return exit;

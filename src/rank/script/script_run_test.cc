@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
+#include "rank/process/process_tree.h"
 #include "record/run_events.h"
 #include "record/state.h"
 
@@ -23,7 +24,8 @@ class Scripts {
     attempt_ = *folder_.start_attempt("run: x\n");
   }
 
-  pid_t start(const std::string& body, std::vector<std::string> arguments = {}) {
+  pid_t start(const std::string& body, std::vector<std::string> arguments = {},
+              std::function<void()> beside = nullptr) {
     const Path script = box_ / "slurm_script";
     CHECK(write_file(script, "#!/bin/bash\n" + body).ok());
     CHECK(::chmod(script.c_str(), 0700) == 0);
@@ -37,6 +39,7 @@ class Scripts {
     run.command.insert(run.command.end(), arguments.begin(), arguments.end());
     run.environment = current_environment();
     run.scheduler_job = "7";
+    run.beside = std::move(beside);
     const auto exit = run_script(run);
     ::_exit(exit.ok() ? exit->shell_code() : 99);
   }
@@ -54,6 +57,7 @@ class Scripts {
       RealClock().sleep(5ms);
     }
   }
+  Path path(const char* name) const { return box_ / name; }
   std::string log() const { return *read_file(attempt_->log(0)); }
   record::RunState state() const { return record::derive_state(folder_); }
 
@@ -125,6 +129,27 @@ TEST(ScriptRun, what_reached_the_script_before_us_is_no_failure) {
     EXPECT_EQ(scripts.state().state, record::State::stopped) << end;
     EXPECT_EQ(scripts.state().reason, "ended by SIGTERM") << end;
   }
+}
+
+TEST(ScriptRun, what_the_work_beside_it_has_started_ends_with_it) {
+  Scripts scripts;
+  const Path pid_file = scripts.path("pid");
+  const pid_t script = scripts.start("until test -s ${OUT%out}pid; do sleep 0.01; done", {}, [&] {
+    Command command;
+    command.argv = {"/bin/sh", "-c",
+                    format("sleep 300 & echo $! > {0}.new; mv {0}.new {0}; wait", pid_file.string())};
+    (void)run_program(command, Deadline::after(60s));
+  });
+  EXPECT_EQ(scripts.wait(script), 0);
+  std::int64_t pid = 0;
+  ASSERT_TRUE(parse_number(trim(*read_file(pid_file)), &pid));
+  const auto is_gone = [pid] {
+    const auto facts = process_facts(static_cast<pid_t>(pid));
+    return !facts.ok() || facts->state == 'Z';  // its parent may be one that reaps nobody
+  };
+  const Deadline deadline = Deadline::after(10s);
+  while (!is_gone() && !deadline.passed()) RealClock().sleep(5ms);
+  EXPECT_TRUE(is_gone());
 }
 
 TEST(ScriptRun, kill_0_in_a_script_ends_what_it_started_and_is_recorded) {

@@ -11,6 +11,7 @@
 #include "rank/environment.h"
 #include "rank/process/process_tree.h"
 #include "rank/process/signals.h"
+#include "rank/saved.h"
 #include "rank/verdict.h"
 #include "slurm/allocation.h"
 
@@ -25,14 +26,18 @@ constexpr Duration kReapLimit = 5s;
 // Waits for the child, hears signals, keeps the time.
 class Single {
  public:
-  Single(const SingleOptions& options, Child child, SignalFd signals)
-      : options_(options), child_(std::move(child)), signals_(std::move(signals)) {}
+  Single(const SingleOptions& options, Child child, SignalFd signals, SignalFd deaths)
+      : options_(options),
+        child_(std::move(child)),
+        signals_(std::move(signals)),
+        deaths_(std::move(deaths)) {}
 
   SingleEnding run() {
     while (!exit_) {
       wait();
       while (const auto signal = signals_.take()) hear(*signal);
       keep_time();
+      reap();
       exit_ = child_.poll();
     }
     hear_late();
@@ -42,8 +47,15 @@ class Single {
 
  private:
   void wait() {
-    pollfd waiting[] = {{signals_.fd(), POLLIN, 0}, {child_.pidfd(), POLLIN, 0}};
-    ::poll(waiting, 2, options_.deadline || kill_at_ ? kTickMs : -1);
+    pollfd waiting[] = {{signals_.fd(), POLLIN, 0}, {deaths_.fd(), POLLIN, 0}, {child_.pidfd(), POLLIN, 0}};
+    ::poll(waiting, 3, options_.deadline || kill_at_ ? kTickMs : -1);
+  }
+
+  // Orphans are ours: each that nobody reaps counts against the limits on processes.
+  void reap() {
+    while (deaths_.take()) {
+    }
+    (void)reap_orphans({child_.pid()});
   }
 
   void hear(int signal) {
@@ -101,10 +113,16 @@ class Single {
     } while (!deadline.passed());
   }
 
+  std::string stop_text() const {
+    if (has_saved(options_.environment)) return "stopped after a checkpoint";
+    return format("exit code {} (saved and stopped), but there is no checkpoint (STOKER_CHECKPOINT_DIR)",
+                  kStoppedAfterCheckpoint);
+  }
+
   SingleEnding conclude() const {
     const int code = exit_->shell_code();
     if (code == kStoppedAfterCheckpoint)
-      return {record::Outcome::stopped, code, "stopped after a checkpoint", interrupted_by_};
+      return {record::Outcome::stopped, code, stop_text(), interrupted_by_};
     if (interrupted_by_ != 0) {
       return {record::Outcome::stopped, 128 + interrupted_by_,
               format("interrupted by {}", signal_name(interrupted_by_)), interrupted_by_};
@@ -117,6 +135,7 @@ class Single {
   const SingleOptions& options_;
   Child child_;
   SignalFd signals_;
+  SignalFd deaths_;  // apart: what has died does not say that a signal is on its way
   std::optional<Exit> exit_;
   std::optional<MonoTime> kill_at_;
   int interrupted_by_ = 0;
@@ -135,6 +154,7 @@ Result<Fd> open_log(const Path& log) {
 Result<SingleEnding> run_single(const SingleOptions& options) {
   RETURN_IF_ERROR(become_subreaper());
   OK_OR_RETURN(signals, SignalFd::open({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}));
+  OK_OR_RETURN(deaths, SignalFd::open({SIGCHLD}));
   OK_OR_RETURN(log, open_log(options.log));
   // Kept until it has ended: a program that meets itself still wants an address.
   OK_OR_RETURN(port, net::PortReservation::find(static_cast<std::uint64_t>(::getpid())));
@@ -151,7 +171,7 @@ Result<SingleEnding> run_single(const SingleOptions& options) {
   command.parent_death_signal = SIGTERM;
   OK_OR_RETURN(child, Child::spawn(command));
   if (options.started) options.started(child.pid());
-  return Single(options, std::move(child), std::move(signals)).run();
+  return Single(options, std::move(child), std::move(signals), std::move(deaths)).run();
 }
 
 }  // namespace stoker::rank

@@ -19,12 +19,14 @@ class Box {
   Result<SingleEnding> run(const std::string& shell) {
     options.command = {"/bin/sh", "-c", shell};
     options.environment = {{"PATH", "/usr/bin:/bin"}, {"HERE", box_.path().string()}};
+    options.environment.insert(options.environment.end(), more.begin(), more.end());
     options.log = box_ / "log";
     options.grace = 10s;
     return run_single(options);
   }
   std::string log() const { return *read_file(box_ / "log"); }
-  bool has(const char* name) const { return path_exists(box_ / name); }
+  Path path(const char* name) const { return box_ / name; }
+  bool has(const char* name) const { return path_exists(path(name)); }
   /// Sends the signal to this process as soon as the file is there.
   std::thread signal_when(const char* name, int signal) const {
     return std::thread([this, name, signal] {
@@ -34,6 +36,7 @@ class Box {
   }
 
   SingleOptions options;
+  Environment more;
 
  private:
   TempDirectory box_;
@@ -45,7 +48,7 @@ class Single : public ::testing::Test {
   void SetUp() override {
     sigset_t set;
     ::sigemptyset(&set);
-    for (int signal : {SIGTERM, SIGUSR1}) ::sigaddset(&set, signal);
+    for (int signal : {SIGTERM, SIGUSR1, SIGCHLD}) ::sigaddset(&set, signal);
     ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   }
 };
@@ -67,11 +70,22 @@ TEST_F(Single, how_it_ends_is_told) {
   EXPECT_EQ(failed->exit_code, 7);
   EXPECT_EQ(failed->cause, "exit code 7");
   EXPECT_EQ(box.run("kill -9 $$")->cause, "killed by signal 9 (SIGKILL)");
-  EXPECT_EQ(box.run("exit 75")->cause, "stopped after a checkpoint");
   box.options.command = {};
   SingleOptions options = box.options;
   options.command = {"/no/such/program"};
   EXPECT_EQ(run_single(options).status().code(), Code::not_found);
+}
+
+TEST_F(Single, a_checkpoint_is_claimed_only_where_there_is_one) {
+  Box box;
+  box.more = {{"STOKER_CHECKPOINT_DIR", box.path("checkpoints").string()}};
+  const auto without = box.run("exit 75");
+  EXPECT_EQ(without->outcome, record::Outcome::stopped);
+  EXPECT_EQ(without->exit_code, 75);
+  EXPECT_EQ(without->cause,
+            "exit code 75 (saved and stopped), but there is no checkpoint (STOKER_CHECKPOINT_DIR)");
+  EXPECT_EQ(box.run("mkdir $STOKER_CHECKPOINT_DIR; : > $STOKER_CHECKPOINT_DIR/a.pt; exit 75")->cause,
+            "stopped after a checkpoint");
 }
 
 TEST_F(Single, nothing_that_it_started_outlives_it) {
@@ -81,6 +95,20 @@ TEST_F(Single, nothing_that_it_started_outlives_it) {
   std::int64_t pid = 0;
   ASSERT_TRUE(parse_number(trim(*read_file(box.options.log.parent_path() / "pid")), &pid));
   EXPECT_NE(::kill(static_cast<pid_t>(pid), 0), 0);
+}
+
+TEST_F(Single, orphans_are_reaped_while_it_runs) {
+  Box box;
+  const auto ending = box.run(
+      "for i in 1 2 3 4 5; do (true &); done\n"
+      "for i in $(seq 200); do\n"
+      "  set -- $(cat /proc/$PPID/task/*/children)\n"
+      "  test $# = 1 && exit\n"
+      "  sleep 0.05\n"
+      "done\n"
+      "exit 9");
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending->exit_code, 0);
 }
 
 TEST_F(Single, its_time_ends_it_after_it_was_asked_to_save) {

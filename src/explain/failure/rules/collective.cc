@@ -109,7 +109,7 @@ constexpr FailureRule kCollectiveRules[] = {
      "XPixelGroup/BasicSR#737"},
     {"gloo-peer-closed", effect, "Connection closed by peer\nConnection reset by peer",
      R"((?:Connection closed by peer \[?([^\]\s]+)\]?|Read error \[?([^\]\s]+)\]?:?\d*: Connection reset by peer|Connection reset by peer))",
-     "the connection to another rank broke: that one failed first", "", "",
+     "the connection to another rank broke: that one ended first", "", "",
      "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer "
      "[10.0.0.2]:44750\n"
      "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:544] Read error [127.0.0.1]:44750: "
