@@ -132,6 +132,26 @@ def test_a_program_that_is_not_there_is_named(stoker, tmp_path):
     assert "  mistake   run: './script.sh' is not an executable file (job.yaml:1:6)\n" in stoker("check", code=1).out
 
 
+def test_a_script_that_the_kernel_cannot_start_is_named(stoker, tmp_path):
+    script = tmp_path / "script.sh"
+    write(tmp_path, "run: ./script.sh\n")
+    script.write_bytes(b"#!/bin/sh\r\necho one\r\n")
+    script.chmod(0o755)
+    windows = stoker("check", code=1).out
+    assert (
+        "  mistake   run: ./script.sh: its first line asks for '/bin/sh\\r', which is not there: the file has "
+        "Windows line ends (job.yaml:1:6)\n"
+    ) in windows
+    assert f"try: sed -i 's/\\r$//' {script}\n" in windows
+    script.write_text("#!/nonexistent/python\n")
+    missing = "./script.sh: its first line asks for '/nonexistent/python', which is not there"
+    assert f"  mistake   run: {missing} (job.yaml:1:6)\n" in stoker("check", code=1).out
+    script.write_text("#!/bin/sh\n")
+    stoker("check", code=0)
+    write(tmp_path, "run: /tmp\n")
+    assert "  mistake   run: '/tmp' is a folder, not a program (job.yaml:1:6)\n" in stoker("check", code=1).out
+
+
 def test_more_ranks_than_cores_is_slow_but_ready(stoker, tmp_path):
     write(tmp_path, "run: 'true'\nresources: {ranks_per_node: 1000}\n")
     done = stoker("check", code=0)

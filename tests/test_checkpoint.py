@@ -352,6 +352,15 @@ def test_a_run_whose_checkpoints_are_elsewhere_is_followed_there(stoker, run):
         assert (listed["directory"], len(listed["steps"])) == (str(saved), 2)
 
 
+def test_a_resume_names_the_checkpoints_that_it_passes_over(stoker, run):
+    manifest = run / "checkpoints/step-200/manifest.json"
+    manifest.write_bytes(manifest.read_bytes()[:100])
+    told = stoker("checkpoint", "latest", "last", code=0).err
+    assert told.startswith("passed over step-200: manifest.json: ")
+    resumed = stoker("resume", "last", code=0)
+    assert resumed.err == f"run {run.name}   attempt 2, from runs/{run.name}/checkpoints/step-100\n{told}"
+
+
 def test_a_run_without_checkpoints_says_where_they_would_be(stoker, run):
     shutil.rmtree(run / "checkpoints")
     for command in ("list", "verify"):

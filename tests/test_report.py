@@ -167,6 +167,9 @@ def test_a_run_that_is_still_going_says_so(stoker):
     out = stoker("report", code=0).out
     assert re.match(r"resnet20: running, loss \d\.\d\d after 50 steps, ", out)
     assert "The run was still going" in (run.path / "report.html").read_text()
+    (facts,) = json.loads(stoker("report", "--json", code=0).out)["runs"]
+    assert (facts["started"], facts["ended"]) == (run_folders.BEGIN, None)
+    assert (facts["attempts"][0]["started"], facts["attempts"][0]["ended"]) == (run_folders.BEGIN, None)
 
 
 @pytest.mark.parametrize("name", ["run.json", "attempts/1/metrics-0000.csv", "attempts/1/events-node-0000.jsonl"])
@@ -191,7 +194,24 @@ def test_bad_words_have_clear_errors(stoker):
     assert stoker("report", "last", "last", code=2).err == (
         "report: 2 runs make one page, which needs a name (--out)\n  try: stoker report last last --out report.html\n"
     )
-    assert stoker("report", "--out", "no/such/folder.html", code=1).err.endswith("no such file or directory\n")
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(stoker):
+    run_folders.killed_and_resumed(stoker.folder / "runs")
+    assert stoker("report", "--out", "no/such/page.html", code=1).err == (
+        "report: no/such: no such folder (--out)\n  try: mkdir -p no/such\n"
+    )
+    assert stoker("report", "--out", ".", code=2).err == (
+        "report: .: is a folder (--out)\n  try: stoker report last --out ./report.html\n"
+    )
+    assert stoker("report", "last", "--runs", "./runs", "--format", "text", "--out", "runs", code=2).err == (
+        "report: runs: is a folder (--out)\n"
+        "  try: stoker report last --runs ./runs --format text --out runs/report.txt\n"
+    )
+    refused = stoker("report", "--json", "--out", "/proc/report.json")
+    error = json.loads(refused.out)["error"]
+    assert re.fullmatch(r"report: /proc/report\.json: [a-z ]+ \(--out\)", error["message"])
+    assert [path.name for path in stoker.folder.iterdir()] == ["runs"]
 
 
 def test_several_runs_make_one_page(stoker):

@@ -1,11 +1,15 @@
-"""What `stoker resume` refuses: changes that would make another run of it."""
+"""What `stoker resume` refuses, tells and waits for."""
 
 import json
+import os
+import re
 import shlex
+import signal
 from pathlib import Path
 
 import pytest
 import run_folders
+from running import Job, finish, python, wait_for
 
 JOB = """\
 name: resnet20
@@ -111,3 +115,119 @@ def test_params_that_would_change_nothing_are_refused_with_what_would(stoker, ru
     words = shlex.split(cure)
     assert words == ["try:", "stoker", "resume", folder.name, "--set", f"{key}={now}"]
     assert stoker("resume", "last", "--set", words[-1].replace("0.1", "0.2"), code=1).out == "lr 0.2\n"
+
+
+def test_a_job_file_that_was_edited_is_told_and_not_taken(stoker):
+    job = stoker.folder / "job.yaml"
+    job.write_text("name: again\nrun: {shell: 'echo lr ${params.lr}; exit 1'}\nparams: {lr: 0.1}\n")
+    stoker("run", "job.yaml", code=1)
+    assert "job file: " not in stoker("resume", "last", code=1).err
+    job.write_text(job.read_text().replace("0.1", "0.5") + "resources: {ranks_per_node: 2}\n")
+    resumed = stoker("resume", "last", code=1)
+    assert resumed.out == "lr 0.1\n"
+    assert [line for line in resumed.err.splitlines() if line.startswith("job file: ")] == [
+        'job file: run.shell is "echo lr 0.5; exit 1" in job.yaml now; the run\'s own is taken: "echo lr 0.1; exit 1" '
+        "(--set 'run.shell=echo lr 0.5; exit 1' changes it)",
+        "job file: params.lr is 0.5 in job.yaml now; the run's own is taken: 0.1",
+        "job file: resources.ranks_per_node is 2 in job.yaml now; the run's own is taken: 1 "
+        "(--set resources.ranks_per_node=2 changes it)",
+    ]
+    settings = ["--set", "run.shell=echo lr 0.5; exit 1", "--set", "resources.ranks_per_node=2"]
+    taken = stoker("resume", "last", *settings, code=1)
+    assert sorted(taken.out.splitlines()) == ["[1] lr 0.5", "lr 0.5"]
+    told = [line for line in taken.err.splitlines() if line.startswith("job file: ")]
+    assert told == ["job file: params.lr is 0.5 in job.yaml now; the run's own is taken: 0.1"]
+
+
+# Needs its time to save when it is asked to end.
+SAVES_LATE = """\
+import os, signal, sys, time
+def save(number, frame):
+    time.sleep(1.5)
+    os.makedirs(os.environ["STOKER_CHECKPOINT_DIR"], exist_ok=True)
+    with open(os.environ["STOKER_CHECKPOINT_DIR"] + "/late.safetensors", "wb") as file:
+        file.write(bytes([2, 0, 0, 0, 0, 0, 0, 0]) + b"{}")
+    sys.exit(75)
+if os.environ["STOKER_RESUME"]:
+    print(os.environ["STOKER_RESUME"])
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("run", ["{command}", "{{shell: '{command}; exit $?'}}"])  # a shell is gone before its command
+def test_what_ranks_save_whose_run_was_killed_outright_is_where_to_go_on(stoker, tmp_path, run):
+    job = Job(tmp_path, run.format(command=python(tmp_path, "late.py", SAVES_LATE)), ranks=1)
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: b"ready" in job.log(0))
+    process.kill()
+    process.wait()
+    resumed = stoker("resume", "last", code=0)
+    name = job.run_folder().name
+    waiting, begun = resumed.err.splitlines()
+    assert re.fullmatch(r"waiting for rank 0 \(pid \d+\) of attempt 1 to end \.\.\.", waiting)
+    assert begun == f"run {name}   attempt 2, from runs/{name}/checkpoints/late.safetensors"
+    assert resumed.out == f"{tmp_path}/runs/{name}/checkpoints/late.safetensors\n"
+    wait_for(lambda: not job.processes())  # what the capsule asks for ends by itself
+
+
+# Its checkpoint is as new as can be, and watched for two seconds before a run goes on from it.
+SAVES_AND_FAILS = """\
+import os, pathlib, sys, time
+if os.environ["STOKER_RESUME"]:
+    print("ready", flush=True)
+    time.sleep(60)
+folder = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"])
+folder.mkdir(parents=True, exist_ok=True)
+(folder / "last.safetensors").write_bytes(bytes([2] + 7 * [0]) + b"{}")
+sys.exit(1)
+"""
+
+
+def test_of_two_resumes_at_the_same_time_one_goes_on(stoker, tmp_path):
+    job = Job(tmp_path, python(tmp_path, "fails.py", SAVES_AND_FAILS), ranks=1)
+    stoker("run", "job.yaml", code=1)
+    run = job.run_folder()
+    os.utime(run / "checkpoints/last.safetensors")
+    both = [stoker.start("resume", "last") for _ in range(2)]
+    wait_for(lambda: b"ready" in job.log(0, attempt=2))
+    wait_for(lambda: any(each.poll() is not None for each in both))
+    (refused,) = [each for each in both if each.poll() is not None]
+    (going_on,) = [each for each in both if each is not refused]
+    assert finish(refused) == (
+        2,
+        [f"run {run.name}: is still running", f"  try: stoker logs -f {run.name}"],
+    )
+    assert sorted(path.name for path in (run / "attempts").iterdir()) == ["1", "2"]
+    going_on.send_signal(signal.SIGINT)
+    assert finish(going_on)[0] == 130
+    wait_for(lambda: not job.processes())
+
+
+def test_the_wait_for_ranks_that_do_not_end_can_be_interrupted(stoker, tmp_path):
+    text = (
+        "import signal, time\n"
+        "for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_IGN)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    job = Job(tmp_path, python(tmp_path, "deaf.py", text), ranks=1, more="timeouts: {grace: 1m}\n")
+    process = stoker.start("run", "job.yaml")
+    wait_for(lambda: b"ready" in job.log(0))
+    (pid,) = job.running("deaf.py")
+    try:
+        process.kill()
+        process.wait()
+        resume = stoker.start("resume", "last")
+        assert resume.stderr.readline() == f"waiting for rank 0 (pid {pid}) of attempt 1 to end ...\n"
+        resume.send_signal(signal.SIGINT)
+        code, err = finish(resume, 10)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    assert code == 130
+    run = job.run_folder()
+    assert err == [f"run {run.name}: not resumed: rank 0 (pid {pid}) of attempt 1 has not ended"]
+    assert [path.name for path in (run / "attempts").iterdir()] == ["1"]
+    wait_for(lambda: not job.processes())

@@ -270,6 +270,15 @@ def test_a_port_that_was_asked_for_and_is_taken_is_named(stoker, tmp_path):
     assert not job.processes()
 
 
+def test_a_port_of_the_environment_that_is_none_is_refused_before_anything_is_written(stoker, tmp_path):
+    Job(tmp_path, "'true'")
+    refused = stoker("run", "job.yaml", code=2, env={"MASTER_PORT": "abc"})
+    assert refused.err == "MASTER_PORT: 'abc' is not a port (environment)\n  try: unset MASTER_PORT\n"
+    assert not (tmp_path / "runs").exists()
+    for more in ({"RANK": "0"}, {"STOKER_SET_ENVIRONMENT_VARIABLES_MASTER_PORT": "23456"}):
+        stoker("run", "job.yaml", "--dry-run", code=0, env={"MASTER_PORT": "abc"} | more)
+
+
 def test_pytorch_ranks_meet_at_the_port_that_is_kept_for_them(stoker, tmp_path):
     # PyTorch's store listens with SO_REUSEADDR, which is what the reservation makes way for.
     text = (

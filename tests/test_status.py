@@ -42,3 +42,10 @@ def test_a_run_that_never_validated_has_nothing_to_note(stoker):
     (run,) = json.loads(stoker("status", "--json", code=0).out)["runs"]
     assert run["validation_top1"] is None
     assert "top-1" not in stoker("status", code=0).out
+
+
+def test_a_folder_of_runs_that_is_not_there_is_no_empty_one(stoker):
+    assert stoker("status", code=0).out == "no runs in runs/ (another folder: --runs DIR)\n"
+    assert stoker("status", "--runs", "typo", code=1).err == "status: typo: no such folder (--runs)\n"
+    (stoker.folder / "other").mkdir()
+    assert stoker("status", "--runs", "other", code=0).out == "no runs in other/ (another folder: --runs DIR)\n"

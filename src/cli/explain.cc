@@ -153,6 +153,7 @@ Result<Answer> explain_job(const Target& target, const Words& words, slurm::Slur
     return answer;
   }
   FailureFacts facts;
+  facts.job = job.facts.id;
   if (!job.facts.log.empty() && path_exists(job.facts.log))
     facts.logs.push_back({.file = job.facts.log, .name = job.facts.log.filename().string(), .rank = -1});
   tell_state(job.life, job.note, "Slurm", facts);

@@ -207,4 +207,15 @@ void install_stop_signals() {
 
 bool stop_requested() { return stop_count > 0; }
 
+StopSignalsMeanwhile::StopSignalsMeanwhile() : interrupt_(), terminate_() {
+  ::sigaction(SIGINT, nullptr, &interrupt_);
+  ::sigaction(SIGTERM, nullptr, &terminate_);
+  install_stop_signals();
+}
+
+StopSignalsMeanwhile::~StopSignalsMeanwhile() {
+  ::sigaction(SIGINT, &interrupt_, nullptr);
+  ::sigaction(SIGTERM, &terminate_, nullptr);
+}
+
 }  // namespace stoker::cli

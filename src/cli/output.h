@@ -2,6 +2,7 @@
 // Belongs to the main thread, progress aside.
 #pragma once
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -82,5 +83,18 @@ class Output {
 void install_stop_signals();
 /// True once SIGINT or SIGTERM has come.
 bool stop_requested();
+
+/// The same for as long as it lives; after it these signals do what they did before.
+class StopSignalsMeanwhile {
+ public:
+  StopSignalsMeanwhile();
+  ~StopSignalsMeanwhile();
+  StopSignalsMeanwhile(const StopSignalsMeanwhile&) = delete;
+  StopSignalsMeanwhile& operator=(const StopSignalsMeanwhile&) = delete;
+
+ private:
+  struct sigaction interrupt_;
+  struct sigaction terminate_;
+};
 
 }  // namespace stoker::cli

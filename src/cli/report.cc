@@ -34,10 +34,38 @@ Result<Path> page_path(const ReportOptions& o, const std::vector<report::RunFact
       .cure("stoker report {} --out report.html", join(o.words, " "));
 }
 
+/// The same report once more, into another file.
+std::string again(const ReportOptions& o, const Path& file) {
+  std::string text = "stoker report";
+  for (const std::string& word : o.words) text += " " + shell_quote(word);
+  if (o.runs != "runs") text += " --runs " + shell_quote(o.runs);
+  if (o.form != "html") text += " --format " + o.form;
+  return text + " --out " + shell_quote(file.string());
+}
+
+/// What cannot be written is told by the name that was given, not by that of the file which is renamed to it.
+Status write_to(const Path& file, std::string_view content, const ReportOptions& o) {
+  const std::string name = printable(file.string());
+  const std::string_view option = o.file.empty() ? "" : " (--out)";
+  const std::string own = o.form == "text" ? "report.txt" : "report." + o.form;
+  if (folder_exists(file))
+    return invalid("report: {}: is a folder{}", name, option).cure("{}", again(o, file / own));
+  const Path folder = file.parent_path();
+  if (!folder.empty() && !folder_exists(folder))
+    return not_found("report: {}: no such folder{}", printable(folder.string()), option)
+        .cure("mkdir -p {}", shell_quote(folder.string()));
+  const Status written = write_file(file, content);
+  if (written.ok()) return {};
+  const std::string_view reason = written.message().substr(written.message().rfind(": ") + 2);
+  Status told(written.code(), format("report: {}: {}{}", name, reason, option));
+  return written.code() == Code::invalid ? std::move(told).cure("{}", again(o, own)) : told;
+}
+
 int write_page(const ReportOptions& o, const std::vector<report::RunFacts>& all, Output& out) {
   const auto path = page_path(o, all);
   if (!path) return out.fail(path.error());
-  if (const Status written = write_file(*path, report::to_html(all)); !written.ok()) return out.fail(written);
+  if (const Status written = write_to(*path, report::to_html(all), o); !written.ok())
+    return out.fail(written);
   for (const report::RunFacts& facts : all) out.line("{}", report::result_sentence(facts));
   out.line("  {}", printable(path->string()));
   out.json(report::to_json(all));
@@ -48,7 +76,7 @@ int write_text(const ReportOptions& o, const std::vector<report::RunFacts>& all,
   const bool is_json = o.form == "json";
   const std::string content = is_json ? report::to_json(all) + "\n" : report::to_plain_text(all);
   if (!o.file.empty()) {
-    if (const Status written = write_file(o.file, content); !written.ok()) return out.fail(written);
+    if (const Status written = write_to(o.file, content, o); !written.ok()) return out.fail(written);
     out.line("{}", printable(o.file));
   } else {
     out.raw(content);

@@ -4,7 +4,9 @@
 #include <filesystem>
 
 #include "base/json/json.h"
+#include "cli/checkpoint/directory.h"
 #include "cli/runs.h"
+#include "job/check.h"
 #include "record/run_events.h"
 
 namespace stoker::cli {
@@ -25,6 +27,15 @@ std::string world_text(const rank::Plan& plan) {
   if (plan.start == rank::Start::here) return format("{} on this machine{}", ranks, by);
   return format("{} on {} {} of Slurm job {}{}", ranks, plan.nodes, plan.nodes == 1 ? "node" : "nodes",
                 plan.scheduler_job, by);
+}
+
+// The ranks would end on it before they can say why. One that an outer run left here is not handed on.
+Status check_inherited_port(const job::Job& job) {
+  const std::string port = environment_value("MASTER_PORT").value_or("");
+  const bool is_of_outer_run = !environment_value("RANK").value_or("").empty();
+  const bool is_replaced = job.environment.variables.contains("MASTER_PORT");
+  if (port.empty() || is_of_outer_run || is_replaced || job::is_port(port)) return {};
+  return invalid("MASTER_PORT: '{}' is not a port (environment)", printable(port)).cure("unset MASTER_PORT");
 }
 
 int show_plan(const launch::Request& request, const launch::Prepared& prepared, Output& out) {
@@ -74,14 +85,15 @@ class Announcer final : public launch::Observer {
  public:
   explicit Announcer(Output& out) : out_(out) {}
   void run_exists(const record::RunFolder& folder, const record::Attempt& attempt,
-                  const std::string& resumed_from) override {
+                  const launch::ResumePoint& from) override {
     const std::string place = near(folder.folder().parent_path());
     if (attempt.number() == 1) {
       out_.note("run {}   in {}/", folder.id(), place);
     } else {
       out_.note("run {}   attempt {}, from {}", folder.id(), attempt.number(),
-                resumed_from.empty() ? "the start: there is no checkpoint yet" : near(resumed_from));
+                from.step.empty() ? "the start: there is no checkpoint yet" : near(from.step));
     }
+    note_passed_over(from.passed_over, out_);
   }
   void staged(const std::vector<launch::StagedNode>& nodes) override {
     const launch::StagedNode& first = nodes.front();
@@ -95,7 +107,11 @@ class Announcer final : public launch::Observer {
   Output& out_;
 };
 
-std::string_view state_text(record::Outcome outcome) { return record::to_text(outcome); }
+// In the words of `stoker status`.
+std::string_view state_text(const rank::Ending& ending) {
+  const bool is_overtime = ending.outcome == record::Outcome::stopped && ending.exit_code == 1;
+  return is_overtime ? launch::to_text(launch::Life::timeout) : record::to_text(ending.outcome);
+}
 
 void print_taken_back(const launch::RunResult& result, Output& out) {
   std::uint64_t files = 0, bytes = 0;
@@ -135,7 +151,7 @@ Json to_json(const launch::RunResult& result) {
   return {{"run", result.folder.id()},
           {"folder", result.folder.folder().string()},
           {"attempt", result.attempt.number()},
-          {"state", std::string(state_text(ending.outcome))},
+          {"state", std::string(state_text(ending))},
           {"exit_code", ending.exit_code},
           {"first_rank", ending.first_rank ? Json(*ending.first_rank) : Json(nullptr)},
           {"reason", ending.cause},
@@ -178,6 +194,9 @@ int run_request(launch::Request request, bool dry_run, Output& out,
   request.stoker = *program;
   // With --json standard output holds one value and nothing else.
   request.out_fd = out.is_json() ? 2 : 1;
+  // An attempt from the queue is there already, and its end has to be recorded.
+  const Status port = request.prepared ? Status() : check_inherited_port(request.job);
+  if (!port.ok()) return out.fail(port);
   const auto prepared = launch::prepare(request);
   if (!prepared.ok()) return out.fail(prepared.error());
   for (const std::string& note : prepared->notes) out.note("{}", note);

@@ -1,9 +1,11 @@
 #include "launch/changes.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "rank/capsule/facts.h"
 #include "record/capsule.h"
 
@@ -37,10 +39,26 @@ std::string_view why_it_stays(std::string_view key, const job::Job& job) {
   return "";
 }
 
+// "train.epochs=5" as --set takes it, which reads no quotes; "" for what nobody types.
+std::string setting_of(const job::Difference& change) {
+  const std::string& yaml = change.after;
+  if (yaml.empty()) return change.key + "=null";
+  if (!yaml.starts_with('"')) return change.key + "=" + yaml;
+  std::string text = change.key + "=";
+  for (std::size_t i = 1; i + 1 < yaml.size(); ++i) {
+    const bool is_escape = yaml[i] == '\\';
+    if (is_escape) ++i;
+    if (is_escape && yaml[i] != '"' && yaml[i] != '\\') return "";
+    text += yaml[i];
+  }
+  return text;
+}
+
 std::string new_run(const record::RunFolder& run, const job::Difference& change) {
   const std::string job = run.description().job_file.empty() ? "JOB" : run.description().job_file;
-  const std::string setting = change.key + "=" + (change.after.empty() ? "null" : change.after);
-  return format("stoker run {} --set {}, which begins another run", shell_quote(job), shell_quote(setting));
+  const std::string setting = setting_of(change);
+  return format("stoker run {} --set {}, which begins another run", shell_quote(job),
+                shell_quote(setting.empty() ? change.key + "=VALUE" : setting));
 }
 
 std::string shown(const std::string& value) { return value.empty() ? "its default" : printable(value); }
@@ -74,6 +92,24 @@ std::string made_of_params(const job::Job& job) {
   return (job.command->is_shell ? "run.shell=" : "run=") + text;
 }
 
+// The file's name was typed in a folder that nobody wrote down. It is the working directory, or the folder
+// above it: ranks run beside the job file unless it says otherwise.
+Path typed_file(const record::RunFolder& run, const job::Job& job) {
+  const Path typed = run.description().job_file;
+  if (typed.empty()) return {};
+  const Path below = job.working_directory / typed;
+  const bool is_beside = typed.parent_path().filename() == job.working_directory.filename();
+  return is_beside && !path_exists(below) ? job.working_directory / typed.filename() : below;
+}
+
+// What was laid over the file then is no change of the file.
+bool was_typed(const record::RunFolder& run, const std::string& key) {
+  const std::vector<std::string>& words = run.description().typed;
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return word.starts_with(key + "=") || word.starts_with("--set=" + key + "=");
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> told_changes(const record::RunFolder& run, const job::Job& before,
@@ -86,6 +122,45 @@ std::vector<std::string> told_changes(const record::RunFolder& run, const job::J
   const std::uint32_t ranks = before.resources.world_size(), ranks_now = after.resources.world_size();
   if (ranks != ranks_now) lines.push_back(format("ranks: {} → {}", ranks, ranks_now));
   if (std::string code = code_change(run, after); !code.empty()) lines.push_back(std::move(code));
+  return lines;
+}
+
+std::vector<JobFileChange> job_file_changes(const record::RunFolder& run, const job::Job& taken) {
+  const auto before = job::load(run.job());
+  const Path file = before.ok() ? typed_file(run, *before) : Path();
+  if (file.empty() || !path_exists(file)) return {};
+  const std::string name = printable(run.description().job_file);
+  const auto now = job::load(file);
+  if (!now.ok()) return {{format("{} no longer reads as a job; the run's own is taken", name), ""}};
+  std::map<std::string, std::string> own;  // where the file has another value
+  for (job::Difference& each : job::differences(*now, taken)) own.emplace(each.key, std::move(each.after));
+  const bool is_same_kind = now->train.has_value() == taken.train.has_value();
+  const auto shown_value = [](const std::string& value) {
+    return value.empty() ? std::string("not set") : printable(value);
+  };
+  std::vector<JobFileChange> changes;
+  for (const job::Difference& change : job::differences(*before, *now)) {
+    const auto counts = own.find(change.key);
+    if (counts == own.end() || was_typed(run, change.key)) continue;
+    // Its default begins in the folder in which one stands.
+    if (change.key == "record.directory" && now->origins.where(change.key) == "default") continue;
+    const bool may_be_set =
+        is_same_kind && !change.key.starts_with("params.") && why_it_stays(change.key, taken).empty();
+    changes.push_back({format("{} is {} in {} now; the run's own is taken: {}", change.key,
+                              shown_value(change.after), name, shown_value(counts->second)),
+                       may_be_set ? setting_of(change) : ""});
+  }
+  return changes;
+}
+
+std::vector<std::string> told_job_file(const record::RunFolder& run, const job::Job& taken) {
+  std::vector<std::string> lines;
+  for (const JobFileChange& change : job_file_changes(run, taken)) {
+    std::string line = change.text;
+    if (!change.setting.empty())
+      line += format(" (--set {} changes it)", printable(shell_quote(change.setting)));
+    lines.push_back(std::move(line));
+  }
   return lines;
 }
 

@@ -61,7 +61,7 @@ class FakeScheduler final : public slurm::Scheduler {
   Status cancel(std::string_view id, Deadline) override {
     ++questions;
     cancelled_ids.emplace_back(id);
-    return problem;
+    return problem.ok() ? cannot_cancel : problem;
   }
   Status cancel_waiting(std::string_view id, Deadline) override {
     ++questions;
@@ -89,6 +89,7 @@ class FakeScheduler final : public slurm::Scheduler {
   slurm::JobList accounted;  ///< what accounting knows
   Status problem;            ///< it cannot be asked
   Status answer;             ///< it takes a job, and this comes back in place of the id
+  Status cannot_cancel;      ///< it can be asked, but ends nothing
   int questions = 0;
   std::vector<std::string> cancelled_ids;
   std::vector<std::string> withdrawn_ids;

@@ -69,7 +69,7 @@ std::string ending_note(const JobFacts& job, Life life) {
 }
 
 std::string end_of(const Path& path) {
-  const auto log = File::open_read(path);
+  const auto log = File::open_regular(path);
   if (!log.ok()) return "";
   const auto size = log->size();
   if (!size.ok()) return "";

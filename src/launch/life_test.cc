@@ -220,9 +220,28 @@ TEST(Life, runs_outside_of_a_queue_never_ask) {
   OwnWord word = own(State::running);
   word.records.scheduler_job = "";
   EXPECT_FALSE(wants_scheduler(word));
-  word = own(State::stopped, 1);
+}
+
+TEST(Life, a_run_whose_time_is_over_says_so_with_slurm_and_without) {
+  for (const char* job : {"7", ""}) {
+    OwnWord word = own(State::stopped, 1);
+    word.records.scheduler_job = job;
+    word.records.reason = "time 2s is over (resources.time)";
+    EXPECT_FALSE(wants_scheduler(word));
+    const RunLife run = judge_life(word, nothing(Kind::not_asked), kNow);
+    EXPECT_EQ(run.life, Life::timeout);
+    EXPECT_EQ(run.note, word.records.reason);
+    EXPECT_EQ(exit_code_of(run), 124);
+  }
+}
+
+TEST(Life, a_run_that_saved_before_its_time_was_over_is_stopped_and_no_timeout) {
+  OwnWord word = own(State::stopped, 75);
   word.records.scheduler_job = "";
-  EXPECT_EQ(life(word, nothing(Kind::not_asked)), Life::stopped);
+  word.records.reason = "time 2s is over (resources.time), stopped after a checkpoint";
+  const RunLife run = judge_life(word, nothing(Kind::not_asked), kNow);
+  EXPECT_EQ(run.life, Life::stopped);
+  EXPECT_EQ(exit_code_of(run), 75);
 }
 
 TEST(Life, every_word_is_told_apart) {

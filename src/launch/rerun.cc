@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "base/file.h"
 #include "base/version.h"
+#include "launch/changes.h"
 #include "launch/environment.h"
 #include "rank/capsule/facts.h"
 #include "record/capsule.h"
@@ -77,33 +77,6 @@ void compare_environment(const record::EnvironmentFacts& then, const record::Env
   all.push_back({"packages", "", "", format("{} differ: {}", changed.size(), printable(text))});
 }
 
-// The file that was typed may have been changed since; what counts is the run's own.
-void compare_job_file(const record::RunFolder& run, const job::Job& job, std::vector<Drift>& all) {
-  const std::string& typed = run.description().job_file;
-  const Path file = Path(job.working_directory) / typed;
-  if (typed.empty() || !path_exists(file)) return;
-  const auto now = job::load(file);
-  if (!now.ok()) {
-    all.push_back({"job file", "", "",
-                   format("{} no longer reads as a job; the run's own is taken", printable(typed))});
-    return;
-  }
-  const auto before = job::load(run.job());
-  if (!before.ok()) return;
-  // What was laid over the file then is no change of the file.
-  for (const job::Difference& change : job::differences(*before, *now)) {
-    const auto& words = run.description().typed;
-    const bool was_set = std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-      return word.starts_with(change.key + "=");
-    });
-    if (was_set) continue;
-    all.push_back({"job file", "", "",
-                   format("{} is {} in {} now; the run's own is taken: {}", change.key,
-                          change.after.empty() ? "not set" : printable(change.after), printable(typed),
-                          change.before.empty() ? "not set" : printable(change.before))});
-  }
-}
-
 }  // namespace
 
 std::string to_text(const Drift& drift) {
@@ -145,7 +118,9 @@ std::vector<Drift> find_drift(const record::RunFolder& run, const job::Job& job)
     compare(all, "host", was.cpu, now.cpu);
     compare(all, "GPUs", join(was.gpus, ", "), join(now.gpus, ", "));
   }
-  compare_job_file(run, job, all);
+  // The file that was typed may have been changed since; what counts is the run's own.
+  for (JobFileChange& change : job_file_changes(run, job))
+    all.push_back({"job file", "", "", std::move(change.text)});
   return all;
 }
 

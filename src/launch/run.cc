@@ -1,7 +1,8 @@
 // A run comes into being so:
 //   1. everything that can be refused is refused (prepare)
 //   2. the run folder, run.json inside                          <- the run exists from here on
-//   3. attempts/<n>/ by mkdir, the effective job.yaml inside
+//   3. attempts/<n>/ by mkdir, the effective job.yaml inside; given up again where somebody else has begun
+//      one since the run was seen to be over
 //   4. the supervisor's first event, then the ranks; the capsule is written beside them
 //   5. the supervisor's last event, with the outcome
 // A crash after 2 leaves a run without attempt, one after 4 a run whose supervisor is gone: both are seen for
@@ -119,18 +120,40 @@ rank::GroupOptions group_of(const Request& request, const Prepared& prepared, co
   return group;
 }
 
+// "last checkpoint: step 100, valid"
+std::string describe_step(const checkpoint::StepInfo& step) {
+  const bool is_valid = step.state == checkpoint::StepState::valid;
+  return format("last checkpoint: step {}, {}", step.step.value,
+                is_valid ? "valid" : format("torn: {}", step.why));
+}
+
+// The same of what another program saved. It cannot be written any more: nothing is waited for.
+void describe_foreign_checkpoint(const Path& checkpoints, RunResult* result) {
+  RealClock clock;
+  NoProgress progress;
+  const auto latest =
+      checkpoint::find_latest(checkpoints, {.match = "", .settle = Duration::zero()}, clock, progress);
+  if (!latest.ok()) return;
+  if (latest->path) {
+    result->checkpoint = format("last checkpoint: {}, whole", printable(latest->path->filename().string()));
+    result->can_resume = true;
+  } else if (!latest->skipped.empty()) {
+    const checkpoint::SkippedStep& newest = latest->skipped.front();
+    result->checkpoint =
+        format("last checkpoint: {}, torn: {}", printable(newest.folder.filename().string()), newest.why);
+  }
+}
+
 void describe_checkpoint(const Path& checkpoints, RunResult* result) {
   result->checkpoint = "no checkpoint yet";
   const auto steps = checkpoint::list_steps(checkpoints, checkpoint::Depth::structure, RealClock().wall());
   if (!steps.ok()) return;
-  for (const checkpoint::StepInfo& step : *steps) {
-    if (step.state == checkpoint::StepState::writing) continue;
-    const bool is_valid = step.state == checkpoint::StepState::valid;
-    result->checkpoint = format("last checkpoint: step {}, {}", step.step.value,
-                                is_valid ? "valid" : format("torn: {}", step.why));
-    result->can_resume = true;
-    return;
-  }
+  const auto newest = std::find_if(steps->begin(), steps->end(), [](const checkpoint::StepInfo& step) {
+    return step.state != checkpoint::StepState::writing;
+  });
+  if (newest == steps->end()) return describe_foreign_checkpoint(checkpoints, result);
+  result->checkpoint = describe_step(*newest);
+  result->can_resume = true;
 }
 
 void write_ending(const record::Attempt& attempt, const rank::Ending& ending) {
@@ -147,6 +170,29 @@ rank::Ending ending_of(const Status& why, int interrupted_by) {
           .cause = std::string(why.message()),
           .others = "no rank was started",
           .interrupted_by = interrupted_by};
+}
+
+// The supervisor may have come so far as to write its first event, and to start some of the ranks.
+void write_false_start(const rank::GroupOptions& group, const Status& why) {
+  auto events = record::EventWriter::open(group.attempt.node_events(0));
+  if (!events.ok()) return;
+  const auto log = record::read_attempt_events(group.attempt.folder());
+  const bool has_begun =
+      log.ok() && std::any_of(log->events.begin(), log->events.end(), [](const record::Event& event) {
+        return record::attempt_started(event).has_value();
+      });
+  record::AttemptStarted start = group.start;
+  start.supervisor = record::this_process();
+  if (!has_begun) (void)write_event(*events, start);
+  rank::Ending ending = ending_of(why, 0);
+  ending.others = "";
+  (void)write_event(*events, rank::to_event(ending));
+}
+
+Result<rank::Ending> run_ranks(const rank::GroupOptions& group) {
+  auto ending = rank::run_group(group);
+  if (!ending.ok()) write_false_start(group, ending.error());
+  return ending;
 }
 
 void write_staged(record::EventWriter& events, const std::vector<StagedNode>& nodes, bool is_back) {
@@ -189,7 +235,7 @@ Result<RunResult> run_staged(const Request& request, const Prepared& prepared, r
   observer.staged((*staging)->nodes());
   rank::set_variable(group.environment, rank::kStageVariable, (*staging)->folders());
   group.spared = (*staging)->pid();
-  OK_OR_RETURN(ending, rank::run_group(group));
+  OK_OR_RETURN(ending, run_ranks(group));
   result.ending = std::move(ending);
   result.taken_back = (*staging)->finish(Deadline::after(kTakingBack)).with_context("stage.back");
   result.back = (*staging)->back();
@@ -206,18 +252,18 @@ Result<RunResult> run_staged(const Request& request, const Prepared& prepared, r
 
 }  // namespace
 
-Result<Path> step_to_resume(const Request& request, const record::RunFolder& folder) {
+Result<ResumePoint> step_to_resume(const Request& request, const record::RunFolder& folder) {
   const Path checkpoints = checkpoint::directory_of_run(request.job.checkpoint.directory,
                                                         std::filesystem::absolute(folder.folder()));
-  if (!path_exists(checkpoints)) return Path();
+  if (!path_exists(checkpoints)) return ResumePoint();
   RealClock clock;
   NoProgress progress;
   OK_OR_RETURN(latest, checkpoint::find_latest(checkpoints, {}, clock, progress));
-  if (latest.path) return *latest.path;
+  if (latest.path) return ResumePoint{*latest.path, std::move(latest.skipped)};
   // A folder that holds none is a start from nothing; one that holds only damaged steps is not. What another
   // program was writing for the first time when it was killed is none yet.
   OK_OR_RETURN(steps, checkpoint::step_folders(checkpoints));
-  if (steps.empty()) return Path();
+  if (steps.empty()) return ResumePoint{{}, std::move(latest.skipped)};
   return checkpoint::no_valid_step(checkpoints, latest.skipped);
 }
 
@@ -261,6 +307,11 @@ Result<record::RunFolder> open_folder(Request& request, const Prepared& prepared
   return std::move(*made);
 }
 
+Result<ResumePoint> where_to_begin(const Request& request, const record::RunFolder& folder) {
+  if (!request.resumed) return ResumePoint();
+  return request.resume_from ? Result<ResumePoint>(*request.resume_from) : step_to_resume(request, folder);
+}
+
 }  // namespace
 
 Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& observer) {
@@ -268,22 +319,17 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
   OK_OR_RETURN(folder, open_folder(request, prepared));
   const Path checkpoints = checkpoint::directory_of_run(request.job.checkpoint.directory,
                                                         std::filesystem::absolute(folder.folder()));
-  Path resumed_from;
-  if (request.resumed) {
-    OK_OR_RETURN(step,
-                 request.resume_from ? Result<Path>(*request.resume_from) : step_to_resume(request, folder));
-    resumed_from = step;
-  }
+  OK_OR_RETURN(from, where_to_begin(request, folder));
   OK_OR_RETURN(attempt, take_attempt(request, folder, prepared.plan.scheduler_job, to_yaml(request.job)));
   // After this point the attempt exists: every way out leaves an ending in its events.
-  observer.run_exists(folder, attempt, resumed_from);
+  observer.run_exists(folder, attempt, from);
 
-  rank::GroupOptions group = group_of(request, prepared, attempt, resumed_from);
+  rank::GroupOptions group = group_of(request, prepared, attempt, from.step);
   group.environment = run_environment(prepared.environment, {.job = request.job,
                                                              .folder = folder,
                                                              .attempt = attempt,
                                                              .checkpoints = checkpoints,
-                                                             .resume = resumed_from,
+                                                             .resume = from.step,
                                                              .deadline = group.deadline});
   if (!path_exists(folder.capsule())) group.beside = [&] { write_capsule(request, group, folder); };
   RunResult result{.folder = folder,
@@ -297,7 +343,7 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
     OK_OR_RETURN(ended, run_staged(request, prepared, group, std::move(result), observer));
     result = std::move(ended);
   } else {
-    OK_OR_RETURN(ending, rank::run_group(group));
+    OK_OR_RETURN(ending, run_ranks(group));
     result.ending = std::move(ending);
   }
   describe_checkpoint(checkpoints, &result);
@@ -336,8 +382,10 @@ Result<Request> resume_request(const record::RunFolder& folder, const RunLife& l
   RETURN_IF_ERROR(check_versions(folder, job));
   Request request{.job = std::move(job)};
   request.changes = told_changes(folder, before, request.job);
+  request.not_taken = told_job_file(folder, request.job);
   request.job_file = folder.description().job_file;
   request.resumed = folder;
+  request.last_seen = life.records.last_attempt;
   return request;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/process.h"
 #include "base/status.h"
+#include "checkpoint/checkpoint.h"
 #include "job/job.h"
 #include "launch/life.h"
 #include "launch/staging/staging.h"
@@ -17,6 +18,12 @@
 #include "record/run_folder.h"
 
 namespace stoker::launch {
+
+/// Where a run goes on.
+struct ResumePoint {
+  Path step;                                         ///< a checkpoint; empty: the start
+  std::vector<checkpoint::SkippedStep> passed_over;  ///< newer ones, and why each is not whole
+};
 
 /// What the command was asked to do.
 struct Request {
@@ -28,9 +35,11 @@ struct Request {
   int out_fd = 1;                  ///< where rank 0's standard output goes
   int err_fd = 2;
   std::vector<std::string> changes;          ///< of a run that goes on: told_changes()
+  std::vector<std::string> not_taken;        ///< of one, too: told_job_file()
   std::optional<record::RunFolder> resumed;  ///< go on with this run instead of making one
+  std::optional<int> last_seen;              ///< its last attempt when it was seen to be over; 0: it had none
   std::optional<record::Attempt> prepared;   ///< begin this attempt of it, which was submitted
-  std::optional<Path> resume_from;           ///< the checkpoint to go on from, when it is known already
+  std::optional<ResumePoint> resume_from;    ///< where to go on, when it is known already
   int links = 0;                             ///< of the chain that this job belongs to; 0 outside of one
   bool is_link_of_task = false;              ///< a task of an array, as a link of the task's own chain
 };
@@ -46,9 +55,9 @@ struct Prepared {
 /// directory, stoker-train.
 Result<Prepared> prepare(const Request& request);
 
-/// The newest valid checkpoint of the run, whoever wrote it; empty when there is none yet. Corrupt or
+/// The newest valid checkpoint of the run, whoever wrote it; the start when there is none yet. Corrupt or
 /// NotFound when there are checkpoints of Stoker and none is whole.
-Result<Path> step_to_resume(const Request& request, const record::RunFolder& folder);
+Result<ResumePoint> step_to_resume(const Request& request, const record::RunFolder& folder);
 
 /// A run that has come to its end.
 struct RunResult {
@@ -68,7 +77,7 @@ class Observer {
   virtual ~Observer() = default;
   /// The run folder is there.
   virtual void run_exists(const record::RunFolder& folder, const record::Attempt& attempt,
-                          const std::string& resumed_from) = 0;
+                          const ResumePoint& from) = 0;
   /// What the job wants on its nodes' own disks is there.
   virtual void staged(const std::vector<StagedNode>&) {}
 };

@@ -19,6 +19,7 @@
 #include "launch/new_run.h"
 #include "launch/shell/container.h"
 #include "launch/shell/shell_environment.h"
+#include "launch/take_attempt.h"
 #include "rank/environment.h"
 #include "record/run_events.h"
 #include "record/state.h"
@@ -227,7 +228,7 @@ Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, D
     OK_OR_RETURN(snapshot, take_snapshot(*listing, *made));
     used.job.working_directory = snapshot.directory;
   }
-  OK_OR_RETURN(attempt, made->start_attempt(to_yaml(used.job)));
+  OK_OR_RETURN(attempt, take_attempt(used, *made, "", to_yaml(used.job)));
   OK_OR_RETURN(script, batch_script(used, attempt, made->id(), order_of(links, waits_for)));
   const auto explain = [&](Status refused) { return with_key(std::move(refused), request.job); };
   OK_OR_RETURN(submitted, enqueue(*made, attempt,

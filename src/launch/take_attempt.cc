@@ -1,10 +1,33 @@
 #include "launch/take_attempt.h"
 
 #include "base/file.h"
+#include "base/time.h"
 #include "record/state.h"
 #include "slurm/queue/job_table.h"
 
 namespace stoker::launch {
+namespace {
+
+// Whether somebody has begun an attempt between the run's last one, as it was seen to be over, and `own`.
+// Asked by name: another host's folder may be missing in a listing for a while.
+bool was_overtaken(const Request& request, const record::Attempt& own) {
+  const int first = request.last_seen.value_or(own.number()) + 1;
+  for (int number = first; number < own.number(); ++number) {
+    if (folder_exists(own.folder().parent_path() / std::to_string(number))) return true;
+  }
+  return false;
+}
+
+// Of several who take one, each sees those before its own: the first goes on.
+Status give_way(const record::RunFolder& folder, const record::Attempt& own) {
+  RETURN_IF_ERROR(remove_tree(own.folder()));
+  const double now = unix_seconds(RealClock().wall());
+  RETURN_IF_ERROR(check_can_go_on(folder, judge_life(own_word(folder, now), {}, now)));
+  return invalid("run {}: somebody else went on with it just now", folder.id())
+      .cure("stoker status {}", folder.id());
+}
+
+}  // namespace
 
 Result<record::Attempt> take_attempt(const Request& request, const record::RunFolder& folder,
                                      const std::string& scheduler_job, const std::string& yaml) {
@@ -20,7 +43,9 @@ Result<record::Attempt> take_attempt(const Request& request, const record::RunFo
     if (state.state == record::State::running && !is_requeued)
       return invalid("run {}: is still running", folder.id()).cure("stoker logs -f {}", folder.id());
   }
-  return folder.start_attempt(yaml);
+  OK_OR_RETURN(attempt, folder.start_attempt(yaml));
+  if (was_overtaken(request, attempt)) return give_way(folder, attempt);
+  return attempt;
 }
 
 }  // namespace stoker::launch

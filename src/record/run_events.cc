@@ -78,7 +78,10 @@ Status write_event(EventWriter& out, const Submitted& event) {
 }
 
 Status write_event(EventWriter& out, const SubmitFailed& event) {
-  return Fields().add("reason", event.reason).write(out, kSubmitFailed);
+  Fields fields;
+  fields.add("reason", event.reason);
+  if (event.is_withdrawn) fields.add("withdrawn", whole(1));
+  return fields.write(out, kSubmitFailed);
 }
 
 Status write_event(EventWriter& out, const CancelAsked& event) {
@@ -195,7 +198,7 @@ std::optional<Submitted> submitted(const Event& event) {
 
 std::optional<SubmitFailed> submit_failed(const Event& event) {
   if (event.kind != kSubmitFailed) return std::nullopt;
-  return SubmitFailed{text(event, "reason")};
+  return SubmitFailed{text(event, "reason"), event.integer("withdrawn").value_or(0) != 0};
 }
 
 std::optional<CancelAsked> cancel_asked(const Event& event) {

@@ -128,6 +128,7 @@ struct Submitted {
 /// By the same, when the scheduler has refused it, or could not be asked.
 struct SubmitFailed {
   std::string reason;
+  bool is_withdrawn = false;  ///< what it had taken of an array before is cancelled again
 };
 
 /// By who asks for the attempt's end, before the scheduler is asked.

@@ -179,12 +179,17 @@ void judge_unfinished(const Story& story, const Attempt& attempt, const Liveness
                         printable(missing->host));
 }
 
+// What the scheduler took of an array before it refused the rest lives on, unless it was withdrawn.
+bool was_refused(const Story& story) {
+  return story.submit_failed && (story.jobs.empty() || story.submit_failed->second.is_withdrawn);
+}
+
 void judge_unstarted(const Story& story, const Attempt& attempt, const Liveness& liveness, RunState& state) {
   if (story.no_next) {  // it was decided before it began
     state.state = State::failed;
     state.reason = *story.no_next;
     state.ended = last_sign_of_life(attempt);
-  } else if (story.submit_failed) {
+  } else if (was_refused(story)) {
     state.state = State::failed;
     state.ended = story.submit_failed->first;
     state.reason = story.submit_failed->second.reason;
@@ -284,6 +289,7 @@ RunState derive_state(const RunFolder& run, const LivenessOptions& options) {
     if (state.started == 0 || started.first < state.started) state.started = started.first;
   }
   const Attempt& last = attempts->back();
+  state.last_attempt = last.number();
   const Story story = attempts->size() == 1 ? first : read_story(last);
   add_submission(story, state);
   for (const auto& [node, started] : story.started) {

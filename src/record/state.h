@@ -27,6 +27,7 @@ std::string_view to_text(State state);
 struct RunState {
   State state = State::created;
   int attempts = 0;
+  int last_attempt = 0;           ///< its number; 0 when there is none
   std::optional<int> exit_code;   ///< of the last attempt, when it ended
   std::optional<int> first_rank;  ///< whose end decided
   std::string reason;             ///< one line; "" for running and done

@@ -188,6 +188,7 @@ TEST(State, the_last_attempt_decides_and_time_counts_from_the_first) {
   const RunState state = run.state();
   EXPECT_EQ(state.state, State::done);
   EXPECT_EQ(state.attempts, 2);
+  EXPECT_EQ(state.last_attempt, 2);
   EXPECT_EQ(state.started, 100);
   EXPECT_EQ(state.ended, 250);
 }
@@ -241,6 +242,19 @@ TEST(State, a_submission_that_was_refused_has_failed_and_says_why) {
   EXPECT_EQ(state.state, State::failed);
   EXPECT_EQ(state.reason, "sbatch: Invalid account");
   EXPECT_FALSE(state.is_submitting);
+}
+
+TEST(State, what_was_taken_of_an_array_before_a_refusal_is_queued_unless_it_was_withdrawn) {
+  for (const bool is_withdrawn : {false, true}) {
+    RunInProgress run;
+    auto events = EventWriter::open(run.begin_attempt().submit_events());
+    ASSERT_TRUE(write_event(*events, Submitting{"login1", "stoker:r/1"}).ok());
+    ASSERT_TRUE(write_event(*events, Submitted{"701"}).ok());
+    ASSERT_TRUE(write_event(*events, SubmitFailed{"sbatch: limit", is_withdrawn}).ok());
+    const RunState state = run.state();
+    EXPECT_EQ(state.state, is_withdrawn ? State::failed : State::queued);
+    EXPECT_EQ(state.reason, is_withdrawn ? "sbatch: limit" : "");
+  }
 }
 
 TEST(State, that_somebody_asked_for_the_end_is_known) {

@@ -17,6 +17,9 @@ constexpr std::size_t kCurvePoints = 2000;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+// Unix seconds; 0 stands for a time that is not known, or not yet.
+Json unix_time(double unix_s) { return unix_s > 0 ? number(unix_s) : Json(nullptr); }
+
 template <typename T>
 Json optional(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -48,11 +51,12 @@ Json attempts_json(const RunFacts& facts) {
     Json changes = Json::array();
     for (const job::Difference& change : attempt.changes)
       changes.push_back({{"key", change.key}, {"before", change.before}, {"after", change.after}});
+    const bool is_running = attempt.state == record::State::running;
     list.push_back({{"attempt", attempt.number},
                     {"state", to_text(attempt.state)},
                     {"ending", attempt.ending.empty() ? Json(nullptr) : Json(attempt.ending)},
-                    {"started", number(attempt.started)},
-                    {"ended", number(attempt.ended)},
+                    {"started", unix_time(attempt.started)},
+                    {"ended", is_running ? Json(nullptr) : unix_time(attempt.ended)},
                     {"seconds", number(attempt.seconds())},
                     {"exit_code", optional(attempt.exit_code)},
                     {"first_rank", optional(attempt.first_rank)},
@@ -205,8 +209,8 @@ Json run_json(const RunFacts& facts) {
   object["exit_code"] = optional(facts.state.exit_code);
   object["first_rank"] = optional(facts.state.first_rank);
   object["reason"] = facts.state.reason;
-  object["started"] = number(facts.state.started);
-  object["ended"] = number(facts.state.ended);
+  object["started"] = unix_time(facts.state.started);
+  object["ended"] = unix_time(facts.state.ended);
   object["running_s"] = number(facts.running_s);
   object["world_size"] = facts.world_size();
   object["resumes"] = facts.resumes();

@@ -147,6 +147,21 @@ TEST(Gather, a_run_that_never_started_is_said_so) {
   EXPECT_THAT(to_html(all), HasSubstr("<h1>test: never started, 2 ranks</h1>"));
 }
 
+TEST(Json, an_end_that_has_not_come_yet_is_null) {
+  RunFacts facts;
+  facts.state.state = record::State::running;
+  facts.state.started = 100;
+  facts.attempts.push_back({.number = 1, .started = 100, .ended = 150, .state = record::State::running});
+  const std::string json = to_json(std::span(&facts, 1));
+  EXPECT_THAT(json, HasSubstr("\"started\":100.0,\"ended\":null,\"running_s\":"));
+  EXPECT_THAT(json, HasSubstr("\"started\":100.0,\"ended\":null,\"seconds\":50.0"));
+}
+
+TEST(Json, a_run_that_never_started_has_no_times) {
+  const RunFacts facts = RunOnDisk().facts();
+  EXPECT_THAT(to_json(std::span(&facts, 1)), HasSubstr("\"started\":null,\"ended\":null"));
+}
+
 TEST(Gather, a_loss_that_stopped_being_a_number_is_noted) {
   RunOnDisk run;
   run.put("attempts/1/events-node-0000.jsonl", started(100) + ended(110, "done", 0));
@@ -168,6 +183,36 @@ TEST(Gather, of_a_long_log_the_last_lines_are_shown_without_colours_and_rewritte
   EXPECT_EQ(facts.logs[0].lines[17], "20 %");
   EXPECT_EQ(facts.logs[0].lines[18], "");
   EXPECT_EQ(facts.logs[0].lines[19], "\\xff end without a line end");
+}
+
+TEST(RunAgain, names_a_run_so_that_it_is_found_from_the_folder_shown_before) {
+  RunFacts facts;
+  facts.id = "ID";
+  facts.description.working_directory = "/w";
+  facts.state.state = record::State::failed;
+  const auto lines_of = [&](const Path& folder) {
+    facts.folder = folder;
+    return run_again(facts);
+  };
+  EXPECT_THAT(
+      lines_of("/w/elsewhere/ID"),
+      ElementsAre("cd /w", "# go on from its last checkpoint, if it made one", "stoker resume elsewhere/ID",
+                  "# the same from the start", "stoker run /w/elsewhere/ID/job.yaml"));
+  EXPECT_EQ(lines_of("/w/runs/ID")[2], "stoker resume ID");
+  EXPECT_EQ(lines_of("/w/runs/ID/")[2], "stoker resume ID");
+  EXPECT_EQ(lines_of("/w/ID")[2], "stoker resume /w/ID");
+  EXPECT_EQ(lines_of("/v/runs/ID")[2], "stoker resume /v/runs/ID");
+  facts.description.working_directory = "";
+  EXPECT_EQ(lines_of("/w/runs/ID")[1], "stoker resume /w/runs/ID");
+}
+
+TEST(RunAgain, a_run_that_is_done_is_only_begun_again) {
+  RunFacts facts;
+  facts.folder = "/w/runs/ID";
+  facts.description.working_directory = "/w";
+  facts.state.state = record::State::done;
+  EXPECT_THAT(run_again(facts),
+              ElementsAre("cd /w", "# the same from the start", "stoker run /w/runs/ID/job.yaml"));
 }
 
 /// A rank's trace: steps of so many milliseconds, one after the other, half forward and half backward, with
@@ -248,6 +293,15 @@ TEST(Traces, that_are_damaged_or_of_other_steps_are_said_or_left_out) {
   EXPECT_FALSE(facts.traced.has_value());
   EXPECT_THAT(facts.notes, ElementsAre("attempts/1/trace-0000.json: holds no whole step"));
   EXPECT_THAT(to_html(std::span(&facts, 1)), ::testing::Not(HasSubstr("<h2>A step</h2>")));
+}
+
+TEST(Gather, a_run_whose_time_was_over_outside_of_a_queue_is_a_timeout) {
+  RunOnDisk run;
+  run.put("attempts/1/events-node-0000.jsonl", started(100) + ended(102, "stopped", 1));
+  EXPECT_EQ(run.facts().attempts.at(0).ending, "timeout");
+  RunOnDisk interrupted;
+  interrupted.put("attempts/1/events-node-0000.jsonl", started(100) + ended(102, "stopped", 143));
+  EXPECT_EQ(interrupted.facts().attempts.at(0).ending, "");
 }
 
 TEST(Sentence, says_where_a_run_failed_as_its_deciding_rank_did) {

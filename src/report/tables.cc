@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/bytes.h"
 #include "base/time.h"
@@ -96,6 +97,23 @@ std::string ending_text(const AttemptFacts& attempt) {
   return text;
 }
 
+// Because the first of the lines goes to another folder.
+Path absolute_path(const Path& folder) {
+  std::error_code error;
+  const Path path = std::filesystem::absolute(folder, error).lexically_normal();
+  if (error) return folder;
+  return path.has_filename() ? path : path.parent_path();
+}
+
+// What names the run in a command that is typed in `place`: its id only where `runs` is that of this place.
+std::string name_from(const Path& place, const RunFacts& facts) {
+  const Path folder = absolute_path(facts.folder);
+  const Path relative = folder.lexically_relative(place);
+  if (relative.parent_path() == "runs") return facts.id;
+  const bool is_below = relative.has_parent_path() && *relative.begin() != "..";
+  return is_below ? relative.string() : folder.string();
+}
+
 constexpr std::size_t kRanksShown = 8;
 
 // Seconds in which at least one of the spans is under way.
@@ -141,18 +159,15 @@ std::vector<Fact> what_ran(const RunFacts& facts) {
 std::vector<std::string> run_again(const RunFacts& facts) {
   const record::RunDescription& what = facts.description;
   std::vector<std::string> lines;
+  if (!what.working_directory.empty())
+    lines.push_back("cd " + shell_quote(printable(what.working_directory)));
   if (facts.state.state != record::State::done && facts.state.state != record::State::running) {
     lines.push_back(facts.checkpoints.empty() ? "# go on from its last checkpoint, if it made one"
                                               : "# go on from the last valid checkpoint");
-    lines.push_back("stoker resume " + shell_quote(printable(facts.id)));
+    lines.push_back("stoker resume " + shell_quote(printable(name_from(what.working_directory, facts))));
   }
-  // Absolute, because the first of the lines goes to another folder.
-  std::error_code error;
-  const Path absolute = std::filesystem::absolute(facts.folder, error).lexically_normal();
-  const Path folder = error ? facts.folder : absolute;
+  const Path folder = absolute_path(facts.folder);
   lines.push_back("# the same from the start");
-  if (!what.working_directory.empty())
-    lines.push_back("cd " + shell_quote(printable(what.working_directory)));
   if (facts.capsule.code && !facts.capsule.code->commit.empty()) {
     lines.push_back("git checkout " + shell_quote(printable(facts.capsule.code->commit)));
     if (facts.capsule.code->dirty) {

@@ -80,7 +80,7 @@ class Session {
   std::int64_t steps() const;
 
   /// After each optimizer step: records it, and saves when it is time or when some rank was asked to stop
-  /// (SIGTERM, SIGUSR1, STOKER_DEADLINE near). False then: leave the loop. Collective.
+  /// (SIGTERM, SIGUSR1, SIGINT, SIGHUP, STOKER_DEADLINE near). False then: leave the loop. Collective.
   Result<bool> stepped(const data::Batch& batch, const Figures& figures);
   /// Saves now. Collective.
   Status save();

@@ -122,6 +122,18 @@ def test_a_signal_stops_after_a_checkpoint_and_resume_ends_as_if_undisturbed(sto
     assert trained.tensors(run, 30) == trained.tensors(undisturbed, 30)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_an_interrupt_stops_after_a_checkpoint(stoker, dataset, number):
+    job = trained.write_job(stoker.folder, dataset, 100, more="validate_every: 0")
+    process = stoker.start("run", job)
+    run = trained.wait_for_steps(stoker.folder, 3).parents[1]
+    process.send_signal(number)
+    code, err = finish(process, 60)
+    assert code == 75, err
+    assert f"interrupted by {number.name}, stopped after a checkpoint" in err
+    assert len(trained.steps(run)) == 1
+
+
 def test_little_time_left_stops_after_a_checkpoint(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 100, more="validate_every: 0")
     done = stoker("run", job, "--set", "resources.time=8s", timeout=60)

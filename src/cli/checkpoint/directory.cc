@@ -32,4 +32,9 @@ Result<Path> find_step(const RunChoice& choice) {
   return checkpoint::latest_valid(directory);
 }
 
+void note_passed_over(const std::vector<checkpoint::SkippedStep>& steps, Output& out) {
+  for (const checkpoint::SkippedStep& step : steps)
+    out.note("passed over {}: {}", printable(step.folder.filename().string()), step.why);
+}
+
 }  // namespace stoker::cli

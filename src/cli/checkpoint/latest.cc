@@ -38,9 +38,7 @@ Status search(const Search& search, Output& out) {
   auto progress = out.progress("reading");
   OK_OR_RETURN(latest, checkpoint::find_latest(folder, options, clock, *progress));
   progress.reset();
-  for (const checkpoint::SkippedStep& step : latest.skipped) {
-    out.note("passed over {}: {}", printable(step.folder.filename().string()), step.why);
-  }
+  note_passed_over(latest.skipped, out);
   if (!latest.path) {
     return not_found("{}: {}", printable(folder.string()),
                      latest.skipped.empty() ? "no checkpoint" : "no checkpoint is whole");

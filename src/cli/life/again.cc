@@ -3,6 +3,7 @@
 #include "cli/runs.h"
 #include "launch/array/array_file.h"
 #include "launch/array/submit_array.h"
+#include "launch/next/survivors.h"
 #include "launch/rerun.h"
 #include "launch/script/script_again.h"
 #include "launch/submit.h"
@@ -60,6 +61,23 @@ int resume_array(const record::RunFolder& folder, const launch::RunLife& life, c
   return submit_array_request(std::move(rest->request), rest->array, o.dry_run, out);
 }
 
+// What ranks of a run that was killed outright save last is where to go on, and nobody may write beside them.
+Status wait_for_survivors(const record::RunFolder& run, slurm::Scheduler& scheduler, Output& out) {
+  std::optional<StopSignalsMeanwhile> signals;
+  launch::SurvivorWait wait{.on_wait = {}, .should_stop = stop_requested};
+  wait.on_wait = [&](const std::string& what) {
+    signals.emplace();
+    out.note("{}", what);
+  };
+  RealClock clock;
+  RETURN_IF_ERROR(launch::wait_for_survivors(run, wait, clock));
+  if (!signals) return {};
+  // Meanwhile somebody else may have gone on with it.
+  const launch::RunLife life = launch::look_at(run, scheduler, Deadline::after(kSchedulerPatience));
+  if (stop_requested()) return cancelled("run {}: not resumed", run.id());
+  return launch::check_can_go_on(run, life);
+}
+
 // On standard error: standard output is rank 0's.
 void tell(const record::RunFolder& run, const std::vector<launch::Drift>& drift, Output& out) {
   if (drift.empty()) {
@@ -93,6 +111,11 @@ int resume(std::span<const std::string> words, Output& out) {
   if (!request.ok()) return out.fail(request.error());
   request->typed = typed_words("resume", words);
   for (const std::string& change : request->changes) out.note("changed: {}", change);
+  for (const std::string& value : request->not_taken) out.note("job file: {}", value);
+  if (!o.dry_run) {
+    const Status alone = wait_for_survivors(*run, scheduler, out);
+    if (!alone.ok()) return out.fail(alone);
+  }
   return start(std::move(*request), *run, o, out);
 }
 

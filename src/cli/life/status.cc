@@ -1,6 +1,7 @@
 // `stoker status [RUN]`: docs/commands/status.md
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/time.h"
 #include "cli/commands.h"
 #include "cli/life/jobs.h"
@@ -35,6 +36,9 @@ struct View {
 };
 
 Result<std::vector<record::ListedRun>> newest(const StatusOptions& o) {
+  // The default is made by the first run.
+  if (o.choice.runs != RunChoice{}.runs && !folder_exists(o.choice.runs))
+    return not_found("status: {}: no such folder (--runs)", printable(o.choice.runs));
   OK_OR_RETURN(all, record::list_runs(o.choice.runs));
   const auto count = static_cast<std::size_t>(o.count);
   if (all.size() > count) all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(count));

@@ -100,6 +100,52 @@ TEST(Array, of_more_tasks_than_an_array_takes_is_several_under_one_cap) {
   EXPECT_EQ(box.scheduler.cancelled_ids, array->jobs);
 }
 
+// Of 25 tasks in three arrays the last is refused.
+bool is_whole_or_last(const std::string& script) {
+  return script.find("--array=1-25") != std::string::npos ||
+         script.find("--array=1-5\n") != std::string::npos;
+}
+
+TEST(Array, of_which_only_a_part_was_taken_is_cancelled_again) {
+  ArrayBox box(25);
+  box.scheduler.array_limit = 10;
+  box.scheduler.refuse_array = is_whole_or_last;
+  const Status refused = box.submit().status();
+  EXPECT_EQ(refused.to_string(),
+            "array 3 of 3: sbatch: Invalid job array specification; taken before and cancelled again: job "
+            "100, 101");
+  EXPECT_THAT(box.scheduler.cancelled_ids, ElementsAre("101", "100"));
+  const auto runs = record::list_runs(box.request.job.record.directory);
+  ASSERT_THAT(*runs, SizeIs(1));
+  const RunLife life = look_at(*runs->front().run, box.scheduler, soon());
+  EXPECT_EQ(life.life, Life::failed);
+  EXPECT_EQ(life.note, refused.message());
+}
+
+TEST(Array, of_which_a_part_lives_on_is_queued_and_may_be_cancelled) {
+  ArrayBox box(25);
+  box.scheduler.array_limit = 10;
+  box.scheduler.refuse_array = is_whole_or_last;
+  box.scheduler.cannot_cancel = unavailable("scancel: Unable to contact slurm controller");
+  const Status refused = box.submit().status();
+  const record::RunFolder run = *record::list_runs(box.request.job.record.directory)->front().run;
+  EXPECT_EQ(
+      refused.to_string(),
+      format("array 3 of 3: sbatch: Invalid job array specification; taken before, in the queue and not "
+             "to be cancelled: job 100, 101\n  try: stoker cancel {}",
+             run.id()));
+  const RunLife life = look_at(run, box.scheduler, soon());
+  EXPECT_EQ(life.life, Life::queued);
+  EXPECT_EQ(resume_array(run, life, {}).status().message(),
+            format("run {}: waits in the queue as job 100,101", run.id()));
+  box.scheduler.cannot_cancel = Status();
+  box.scheduler.cancelled_ids.clear();
+  const auto plan = plan_cancel(run, box.scheduler, soon());
+  ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+  ASSERT_TRUE(cancel(run, *plan, box.scheduler, soon()).ok());
+  EXPECT_THAT(box.scheduler.cancelled_ids, ElementsAre("100", "101"));
+}
+
 TEST(Array, without_a_cap_its_pieces_wait_for_nothing) {
   ArrayBox box(25);
   box.scheduler.array_limit = 20;

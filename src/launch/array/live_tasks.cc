@@ -18,7 +18,7 @@ TaskRecord record_of(const record::RunFolder& run, const record::Attempt& attemp
 }  // namespace
 
 std::string last_line_of(const Path& log) {
-  const auto file = File::open_read(log);
+  const auto file = File::open_regular(log);
   if (!file.ok()) return "";
   const auto size = file->size();
   if (!size.ok()) return "";

@@ -187,17 +187,16 @@ class Tasks {
     OK_OR_RETURN(prepared, prepare(own));
     class Announcer final : public Observer {
      public:
-      using Tell = std::function<void(const std::string& id, const std::string& resumed_from)>;
+      using Tell = std::function<void(const std::string& id, const Path& resume)>;
       explicit Announcer(Tell tell) : tell_(std::move(tell)) {}
       void run_exists(const record::RunFolder& folder, const record::Attempt&,
-                      const std::string& resumed_from) override {
-        tell_(folder.id(), resumed_from);
+                      const ResumePoint& from) override {
+        tell_(folder.id(), from.step);
       }
 
      private:
       Tell tell_;
-    } announcer(
-        [&](const std::string& id, const std::string& resume) { (void)begin(events, id, Path(resume)); });
+    } announcer([&](const std::string& id, const Path& resume) { (void)begin(events, id, resume); });
     OK_OR_RETURN(result, launch::run(own, prepared, announcer));
     const rank::Ending& ended = result.ending;
     const rank::SingleEnding ending{ended.outcome, ended.exit_code, ended.cause, ended.interrupted_by};

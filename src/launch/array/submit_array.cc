@@ -4,7 +4,8 @@
 //   3. the event `submitting`
 //   4. sbatch, once; once more for each further piece of an array that is larger than the cluster's may be,
 //      and all that again for each further link where the tasks are chains
-//   5. the event `submitted` with each job's id
+//   5. the event `submitted` with each job's id; where a later one is refused, those before it are cancelled
+//      again, and then comes `submit_failed`
 // A crash between 3 and 5 leaves an open submission, as with a single job.
 #include "launch/array/submit_array.h"
 
@@ -16,6 +17,7 @@
 #include "base/file.h"
 #include "launch/array/array_state.h"
 #include "launch/new_run.h"
+#include "launch/take_attempt.h"
 #include "record/run_events.h"
 #include "record/state.h"
 
@@ -32,6 +34,8 @@ constexpr Duration kShort = 5min;
 constexpr Duration kGoodLength = 15min;
 // Without a cap so many jobs are thought to run side by side.
 constexpr std::size_t kUsualWidth = 64;
+// What asking for the end of one job may take.
+constexpr Duration kWithdrawing = 10s;
 
 std::uint32_t cap_of(const Request& request, std::uint32_t jobs) {
   const std::uint32_t cap = request.job.array.at_once.value_or(0);
@@ -102,41 +106,78 @@ std::string dependency_of_piece(const Work& work, const std::string& predecessor
   return jobs.size() < pieces ? predecessors : format("aftercorr:{}", jobs[jobs.size() - pieces]);
 }
 
-Result<std::vector<std::string>> submit_pieces(const Work& work, std::uint32_t largest,
-                                               const std::string& dependency, record::EventWriter& events) {
-  std::vector<std::string> jobs;
+// sbatch may have been heard, and its answer not: what is in the queue then is not known.
+bool is_known(const Status& refused) {
+  return refused.code() != Code::timeout && refused.code() != Code::corrupt;
+}
+
+// Those of the jobs that could not be cancelled. The last one goes first: it may wait for the end of those
+// before it.
+std::vector<std::string> withdraw(const std::vector<std::string>& jobs, slurm::Scheduler& scheduler) {
+  std::vector<std::string> left;
+  for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
+    const Status gone = scheduler.cancel(*job, Deadline::after(kWithdrawing));
+    if (!gone.ok() && gone.code() != Code::not_found) left.insert(left.begin(), *job);
+  }
+  return left;
+}
+
+// Queues piece after piece; `jobs` has those that were taken, also where one was refused.
+Status submit_pieces(const Work& work, std::uint32_t largest, const std::string& dependency,
+                     record::EventWriter& events, std::vector<std::string>* jobs) {
   const std::vector<Piece> pieces = pieces_of(work.array.jobs(), largest);
   const std::size_t all = pieces.size() * std::max(1U, work.array.links);
   for (std::size_t i = 0; i < all; ++i) {
-    const std::string own = dependency_of_piece(work, dependency, pieces.size(), jobs);
+    const std::string own = dependency_of_piece(work, dependency, pieces.size(), *jobs);
     const auto link = static_cast<std::uint32_t>(i / pieces.size()) + 1;
     auto job =
         submit_piece(work, order_of_piece(work.request, work.array, pieces[i % pieces.size()], own, link), i);
-    if (!job.ok() && jobs.empty()) return std::move(job).error();
-    if (!job.ok())
-      return std::move(job).error().with_context(format("{} of {} arrays are in the queue", i, all));
-    jobs.push_back(*job);
+    if (!job.ok() && jobs->empty()) return std::move(job).error();
+    if (!job.ok()) {
+      const std::string where = is_known(job.error()) ? format("array {} of {}", i + 1, all)
+                                                      : format("{} of {} arrays are in the queue", i, all);
+      return std::move(job).error().with_context(where);
+    }
+    jobs->push_back(*job);
     const record::Submitted taken{
         .scheduler_job = *job, .links = static_cast<int>(work.array.links), .after = work.request.job.after};
-    RETURN_IF_ERROR(
-        write_event(events, taken).with_context(format("job {} is in the queue, but not recorded", *job)));
+    RETURN_IF_ERROR(write_event(events, taken).with_context(format("job {} is not recorded", *job)));
   }
-  return jobs;
+  return {};
 }
 
-Result<std::vector<std::string>> submit_all(const Work& work, const std::string& dependency,
-                                            record::EventWriter& events) {
+Status submit_all(const Work& work, const std::string& dependency, record::EventWriter& events,
+                  std::vector<std::string>* jobs) {
   const auto ask = [&]() -> Result<std::uint32_t> {
     OK_OR_RETURN(largest, work.scheduler.largest_array(work.deadline));
     if (largest < 1) return invalid("array.over: this cluster takes no arrays (MaxArraySize)");
     return static_cast<std::uint32_t>(std::min<std::int64_t>(largest, kMostJobs));
   };
   if (work.array.jobs() <= kUsualArray) {
-    auto jobs = submit_pieces(work, kUsualArray, dependency, events);
-    if (jobs.ok() || !is_too_large(jobs.status())) return jobs;
+    Status status = submit_pieces(work, kUsualArray, dependency, events, jobs);
+    if (status.ok() || !jobs->empty() || !is_too_large(status)) return status;
   }
   OK_OR_RETURN(largest, ask());
-  return submit_pieces(work, largest, dependency, events);
+  return submit_pieces(work, largest, dependency, events, jobs);
+}
+
+// The end of a submission that was refused: a part of an array is none, and `resume` submits all of it again.
+Status give_up(const Work& work, const std::vector<std::string>& jobs, const Status& refused,
+               record::EventWriter& events) {
+  if (!is_known(refused)) return refused;
+  const std::vector<std::string> left = withdraw(jobs, work.scheduler);
+  std::string reason(refused.message());
+  if (!left.empty()) {
+    reason += format("; taken before, in the queue and not to be cancelled: job {}", join(left, ", "));
+  } else if (!jobs.empty()) {
+    reason += format("; taken before and cancelled again: job {}", join(jobs, ", "));
+  }
+  (void)write_event(events,
+                    record::SubmitFailed{.reason = reason, .is_withdrawn = !jobs.empty() && left.empty()});
+  Status told(refused.code(), reason);
+  const std::string cure =
+      left.empty() ? std::string(refused.cure()) : format("stoker cancel {}", work.folder.id());
+  return cure.empty() ? told : std::move(told).cure("{}", cure);
 }
 
 std::vector<std::string> settings_for_stoker(const std::vector<std::string>& environment) {
@@ -238,7 +279,7 @@ Result<ArraySubmission> submit_array(const Request& asked, const ArrayFile& arra
                   ? Result<record::RunFolder>(*request.resumed)
                   : make_run_folder(request, {.command = command, .hosts = {}, .scheduler_job = ""}, yaml);
   if (!made.ok()) return std::move(made).error();
-  OK_OR_RETURN(attempt, made->start_attempt(yaml));
+  OK_OR_RETURN(attempt, take_attempt(request, *made, "", yaml));
   RETURN_IF_ERROR(write_array_file(attempt, array));
   RETURN_IF_ERROR(make_directories(tasks_folder(*made)));
   OK_OR_RETURN(events, record::EventWriter::open(attempt.submit_events()));
@@ -246,15 +287,11 @@ Result<ArraySubmission> submit_array(const Request& asked, const ArrayFile& arra
       write_event(events, record::Submitting{.host = record::this_process().host,
                                              .comment = comment_of(made->id(), attempt.number())}));
   // After this point jobs may exist.
-  const auto jobs =
-      submit_all({request, array, *made, attempt, scheduler, deadline}, dependency_of(waits_for), events);
-  if (!jobs.ok()) {
-    const Status refused = with_key(jobs.status(), request.job);
-    const bool is_known = refused.code() != Code::timeout && refused.code() != Code::corrupt;
-    if (is_known) (void)write_event(events, record::SubmitFailed{.reason = std::string(refused.message())});
-    return refused;
-  }
-  return ArraySubmission{*std::move(made), attempt, *jobs, std::move(waits_for)};
+  const Work work{request, array, *made, attempt, scheduler, deadline};
+  std::vector<std::string> jobs;
+  const Status status = submit_all(work, dependency_of(waits_for), events, &jobs);
+  if (!status.ok()) return give_up(work, jobs, with_key(status, request.job), events);
+  return ArraySubmission{*std::move(made), attempt, std::move(jobs), std::move(waits_for)};
 }
 
 Result<ArrayResumption> resume_array(const record::RunFolder& folder, const RunLife& life,

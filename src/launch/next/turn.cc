@@ -90,14 +90,14 @@ Result<Turn> take_turn(Request& request, slurm::Scheduler& scheduler, Deadline d
       return Turn{false, std::string(after.message()), 1};
     }
   }
-  OK_OR_RETURN(step, step_to_resume(request, run));
-  request.resume_from = step;
+  OK_OR_RETURN(from, step_to_resume(request, run));
+  request.resume_from = from;
   // The first attempt has no history; after it Slurm begins a job only when the one before it is gone.
   if (state.last_started == 0) return Turn{};
   const bool is_other_s = slurm::submitted_job(state.scheduler_job) != slurm::submitted_job(here);
   if (state.state == record::State::running && (here.empty() || is_other_s))
     return invalid("run {}: is still running", run.id()).cure("stoker logs -f {}", run.id());
-  const Verdict verdict = judge_next(request.job, history_of(run, here), mark_of(step));
+  const Verdict verdict = judge_next(request.job, history_of(run, here), mark_of(from.step));
   if (verdict.goes_on) return Turn{};
   give_up(run, verdict.why, is_chain, scheduler, deadline);
   return Turn{false, format("run {}: does not go on: {}", run.id(), verdict.why), 1};

@@ -30,7 +30,7 @@ Switches, each in place of a key of the job file; of several for one key the las
 
   stoker-train --job examples/cifar10/job.yaml
 
-Sent SIGTERM or SIGUSR1, it finishes the step, writes a checkpoint and exits with 75.
+Sent SIGTERM, SIGUSR1, SIGINT (Ctrl-C) or SIGHUP, it finishes the step, writes a checkpoint and exits with 75.
 )";
 
 enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kUnavailable = 3, kBug = 70, kStopped = 75 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <signal.h>
+#include <unistd.h>
 
 namespace stoker::torch {
 
@@ -10,24 +10,36 @@ namespace {
 
 // A signal handler can reach nothing but a global.
 std::atomic<bool> g_requested{false};
+std::atomic<bool> g_pressed{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void note_request(int) { g_requested.store(true, std::memory_order_relaxed); }
+constexpr int kPressedAgain = 130;
 
-constexpr int kSignals[] = {SIGTERM, SIGUSR1};
+void note_request(int signal, siginfo_t* info, void*) {
+  // A terminal's comes from the kernel, a supervisor's or Slurm's from a process.
+  const bool is_pressed = signal == SIGINT && info->si_code == SI_KERNEL;
+  if (is_pressed && g_pressed.exchange(true)) ::_exit(kPressedAgain);
+  g_requested.store(true, std::memory_order_relaxed);
+}
+
+constexpr std::array kSignals = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals() : before_() {
   g_requested.store(false);
+  g_pressed.store(false);
   struct sigaction action{};
-  action.sa_handler = note_request;
-  action.sa_flags = SA_RESTART;
-  for (const int signal : kSignals) sigaction(signal, &action, nullptr);
+  action.sa_sigaction = note_request;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopSignals::~StopSignals() {
-  for (const int signal : kSignals) ::signal(signal, SIG_DFL);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 bool StopSignals::requested() const { return g_requested.load(std::memory_order_relaxed); }

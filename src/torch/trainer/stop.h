@@ -1,14 +1,18 @@
-// Requests to end early: SIGTERM, SIGUSR1, or the deadline coming near. One per process, made by main.
+// Requests to end early: a signal, or the deadline coming near. One per process, made by main.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <signal.h>
 
 #include "base/time.h"
 
 namespace stoker::torch {
 
-/// While one lives, SIGTERM and SIGUSR1 are requests that requested() tells of. More of them change nothing:
-/// Slurm signals every process of a step, and a supervisor passes on what it gets, so they come twice.
+/// While one lives, SIGTERM, SIGUSR1, SIGINT and SIGHUP are requests that requested() tells of; those that
+/// are ignored (nohup) stay so. More of them change nothing: Slurm signals every process of a step, and a
+/// supervisor passes on what it gets, so they come twice. But Ctrl-C pressed again at this process's own
+/// terminal ends it at once (exit 130).
 class StopSignals {
  public:
   StopSignals();
@@ -18,6 +22,9 @@ class StopSignals {
 
   /// Any thread.
   bool requested() const;
+
+ private:
+  std::array<struct sigaction, 4> before_;
 };
 
 /// Whether it is time to write the last checkpoint. Thread-compatible.

@@ -1,6 +1,7 @@
 #include "torch/trainer/stop.h"
 
-#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@ namespace {
 const WallTime kNow(std::chrono::seconds(1'800'000'000));
 
 TEST(Stop, a_signal_is_a_request) {
-  for (const int signal : {SIGTERM, SIGUSR1}) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) {
     const StopSignals signals;
     const StopRule rule(signals, std::nullopt);
     EXPECT_FALSE(rule.is_due(kNow));
@@ -21,10 +22,43 @@ TEST(Stop, a_signal_is_a_request) {
 }
 
 TEST(Stop, a_second_signal_changes_nothing) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const StopSignals signals;
+    ::raise(signal);
+    ::raise(signal);
+    EXPECT_TRUE(signals.requested());
+  }
+}
+
+// As the kernel sends it for a key.
+void press_ctrl_c() {
+  siginfo_t info{};
+  info.si_signo = SIGINT;
+  info.si_code = SI_KERNEL;
+  ::syscall(SYS_rt_sigqueueinfo, ::getpid(), SIGINT, &info);
+}
+
+TEST(Stop, ctrl_c_pressed_again_ends_at_once) {
   const StopSignals signals;
-  ::raise(SIGTERM);
-  ::raise(SIGTERM);
-  EXPECT_TRUE(signals.requested());
+  ::raise(SIGINT);  // a supervisor's does not count
+  EXPECT_EXIT(
+      {
+        press_ctrl_c();
+        if (signals.requested()) press_ctrl_c();
+        ::_exit(1);
+      },
+      ::testing::ExitedWithCode(130), "");
+}
+
+TEST(Stop, what_was_ignored_stays_so_and_what_was_there_comes_back) {
+  ::signal(SIGHUP, SIG_IGN);
+  {
+    const StopSignals signals;
+    ::raise(SIGHUP);
+    EXPECT_FALSE(signals.requested());
+  }
+  EXPECT_EQ(::signal(SIGHUP, SIG_DFL), SIG_IGN);
+  EXPECT_EQ(::signal(SIGTERM, SIG_DFL), SIG_DFL);
 }
 
 TEST(Stop, leaves_time_for_two_steps_two_writes_and_the_reserve) {
