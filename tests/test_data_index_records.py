@@ -1,6 +1,7 @@
 """stoker data index over TFRecord shards that other tools have written."""
 
 import json
+import zlib
 
 import pytest
 from packing import jpeg
@@ -70,6 +71,13 @@ def test_two_images_in_a_record_keep_their_names(stoker):
         (b"\x1f\x8b" + bytes(20), "is compressed (gzip): no sample of it can be read by itself"),
         (record({"label": 3}), "byte 0: a record without bytes"),
         (record({"image": b"x"})[:-1], "byte 0: a record reaches beyond the end"),
+        *(
+            (
+                zlib.compress(record({"image": b"x" * 99}), level),
+                "looks packed with ZLIB, which is not read (gzip and zstd are)",
+            )
+            for level in (1, 6, 9)
+        ),
         (record({"a/jpg": b"x", "a.jpg": b"y"}), "sample 'x.tfrecord/00000000' has two files 'a.jpg.bin'"),
     ],
 )
@@ -78,6 +86,21 @@ def test_what_cannot_be_indexed_is_refused_by_name(stoker, content, message):
     (stoker.folder / "tf/x.tfrecord").write_bytes(content)
     done = stoker("data", "index", "tf")
     assert done.code in (1, 2) and done.err.splitlines()[0] == f"tf/x.tfrecord: {message}"
+    assert not (stoker.folder / "tf/manifest.json").exists()
+
+
+@pytest.mark.parametrize("place", ["in a name", "in a file", "in the CRC"])
+def test_a_record_whose_own_crc_is_another_is_named(stoker, place):
+    """Of damaged bytes the index would have a CRC that fits them."""
+    records = [record({"image": jpeg(number), "label": number}) for number in range(3)]
+    second = bytearray(records[1])
+    at = {"in a name": second.index(b"image"), "in a file": len(second) // 2, "in the CRC": len(second) - 1}[place]
+    second[at] ^= 1
+    (stoker.folder / "tf").mkdir()
+    (stoker.folder / "tf/x.tfrecord").write_bytes(records[0] + second + records[2])
+    done = stoker("data", "index", "tf", code=1)
+    said = f"tf/x.tfrecord: byte {len(records[0])}: the record's CRC is wrong (sample 'x.tfrecord/00000001')\n"
+    assert done.err == said
     assert not (stoker.folder / "tf/manifest.json").exists()
 
 

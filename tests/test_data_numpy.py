@@ -108,6 +108,24 @@ def test_archives_that_store_their_members_are_read_where_they_lie(stoker, pytho
     expect(loaded(python, "hub", "npy", "train"), X, Y)
 
 
+def test_labels_of_another_length_are_named(stoker, tmp_path):
+    save(tmp_path / "hub", X=X, y=Y[:20])
+    done = stoker("data", "index", "hub", code=0)
+    assert done.out.endswith("\n  not carried: array 'y' as the label: it has 20 rows (40 samples)\n")
+    assert "classes  none" in stoker("data", "info", "hub", code=0).out
+
+
+def test_which_array_is_the_label_is_part_of_the_version(stoker, tmp_path):
+    """No byte of the shard says it: the names of its files do."""
+    save(tmp_path / "one", a=numpy.arange(ROWS), y=Y)
+    save(tmp_path / "two", label=numpy.arange(ROWS), z=Y)
+    done = [json.loads(stoker("data", "index", name, "--json", code=0).out) for name in ("one", "two")]
+    manifests = [json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("one", "two")]
+    assert len({manifest["splits"][0]["shards"][0]["sha256"] for manifest in manifests}) == 1
+    assert manifests[0]["schema"] == manifests[1]["schema"]
+    assert done[0]["version"] != done[1]["version"]
+
+
 def converted(stoker, source: str, *options: str) -> dict[str, dict]:
     stoker("data", "convert", source, "out", "--format", "hdf5", *options, code=0)
     return all_samples(stoker.folder / "out")
@@ -140,6 +158,20 @@ def test_texts_may_be_labels(stoker, tmp_path):
     found = converted(stoker, "hub")
     assert [found[key]["label"] for key in sorted(found)] == [i % 5 for i in range(ROWS)]
     assert "kät0, kät1" in stoker("data", "info", "out", code=0).out
+
+
+@pytest.mark.parametrize("shape", [b"(3L, 2L)", b"(6L,)", b"(3L, 2)"])
+def test_what_python_2_wrote_is_read(stoker, tmp_path, shape):
+    header = b"{'descr': '<i4', 'fortran_order': False, 'shape': " + shape + b", }"
+    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
+    (tmp_path / "hub").mkdir()
+    content = b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + numpy.arange(6, dtype="<i4").tobytes()
+    (tmp_path / "hub/x.npy").write_bytes(content)
+    with pytest.warns(UserWarning, match="Python 2"):
+        array = numpy.load(tmp_path / "hub/x.npy")
+    stoker("data", "index", "hub", code=0)
+    found = converted(stoker, "hub")
+    assert [numpy.load(io.BytesIO(found[key]["npy"])).tolist() for key in sorted(found)] == array.tolist()
 
 
 def test_an_archive_of_several_splits_is_converted(stoker, tmp_path):

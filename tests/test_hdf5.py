@@ -1,5 +1,7 @@
 """HDF5: what h5py writes is read, what is written is read by h5py; damaged files are errors."""
 
+import ctypes
+import io
 import os
 import subprocess
 from pathlib import Path
@@ -7,9 +9,15 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
+from array_files import all_samples
 from conftest import BIN
+from h5py import h5t
 
 SHAPE = (11, 5, 6)
+SITE_PACKAGES = Path(h5py.__file__).parents[1]
+(IN_WHEEL,) = (SITE_PACKAGES / "h5py.libs").glob("libhdf5-*")
+# Versions of libhdf5 differ in what they say of a file.
+LIBRARIES = {"any": {}, "of h5py": {"STOKER_HDF5_LIBRARY": str(IN_WHEEL)}}
 
 
 def arrays(*words, data=None, code=0, env=None):
@@ -47,6 +55,19 @@ def file(tmp_path):
         return tmp_path / "a.h5"
 
     return write
+
+
+def create(h5, name, kind, shape=(4,), made=None):
+    """A dataset of a type that NumPy does not have."""
+    return h5py.Dataset(h5py.h5d.create(h5.id, name, kind, h5py.h5s.create_simple(shape), made))
+
+
+def changed(kind, **properties):
+    """A copy of a type of HDF5's own with other properties."""
+    kind = kind.copy()
+    for name, value in properties.items():
+        getattr(kind, f"set_{name}")(value)
+    return kind
 
 
 DTYPES = ["?", "u1", "i1", "<u2", ">i2", "<f2", ">f4", "<f8", ">i8", "<u8", "<c8", "<c16", "S5", "V3"]
@@ -111,6 +132,75 @@ def test_what_was_never_written_reads_as_the_fill_value(tmp_path):
 def test_a_file_behind_other_bytes_is_read(file):
     array = values("<f4")
     same(read(file(array, chunks=(3, 2, 6), compression="gzip", file={"userblock_size": 512})), array)
+
+
+@pytest.fixture(params=LIBRARIES.values(), ids=LIBRARIES)
+def library(request):
+    return request.param
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "gzip"}], ids=str)
+def test_chunks_behind_other_bytes_are_found_whatever_the_first_one_holds(file, library, options):
+    """The black picture that begins is the same where it lies and 512 bytes before."""
+    array = (numpy.arange(8 * 1024) % 251).astype("u1").reshape(8, 32, 32)
+    array[:2] = 0
+    path = file(array, chunks=(2, 32, 32), file={"userblock_size": 512}, **options)
+    same(read(path, env=library), array)
+    same(read(file(numpy.zeros_like(array), chunks=(2, 32, 32), file={"userblock_size": 1024}), env=library), array * 0)
+
+
+def test_what_was_never_written_behind_other_bytes_reads_as_the_fill_value(tmp_path, library):
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=512) as h5:
+        h5.create_dataset("x", (4, 2), "<f4", fillvalue=7)
+        h5["y"] = numpy.arange(4000.0)
+    same(read(tmp_path / "a.h5", env=library), numpy.full((4, 2), 7, "<f4"))
+    same(read(tmp_path / "a.h5", "y", env=library), numpy.arange(4000.0))
+
+
+def test_other_bytes_before_a_file_behind_a_link_are_counted(tmp_path, library):
+    array = values("<f4")
+    for own, theirs in ((0, 512), (1024, 0)):
+        with h5py.File(tmp_path / "other.h5", "w", userblock_size=theirs) as h5:
+            h5.create_dataset("y", data=array, chunks=(3, 2, 6))
+            h5.create_dataset("never", (4,), "<i4", fillvalue=-3)
+        with h5py.File(tmp_path / "a.h5", "w", userblock_size=own) as h5:
+            h5["x"] = h5py.ExternalLink("other.h5", "/y")
+            h5["never"] = h5py.ExternalLink("other.h5", "/never")
+        same(read(tmp_path / "a.h5", others="anywhere", env=library), array)
+        never = read(tmp_path / "a.h5", "never", others="anywhere", env=library)
+        same(never, numpy.full(4, -3, "<i4"))
+
+
+def leave_edges_plain(made):
+    """H5Pset_chunk_opts(H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS), which h5py does not have."""
+    of_h5py = ctypes.CDLL(str(IN_WHEEL))
+    of_h5py.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
+    assert of_h5py.H5Pset_chunk_opts(made.id, 2) >= 0
+
+
+@pytest.mark.parametrize("filters", ["shuffle", "gzip", "checksum", "all"])
+def test_chunks_at_the_edge_that_no_filter_was_applied_to_are_read(stoker, tmp_path, library, filters):
+    array = values("<i4", (10, 7)) * 1000
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_chunk((4, 3))
+    if filters in ("shuffle", "all"):
+        made.set_shuffle()
+    if filters in ("gzip", "all"):
+        made.set_deflate(4)
+    if filters in ("checksum", "all"):
+        made.set_fletcher32()
+    leave_edges_plain(made)
+    (tmp_path / "hub").mkdir()
+    path = tmp_path / "hub/a.h5"
+    with h5py.File(path, "w", libver=("v110", "v110")) as h5:
+        create(h5, b"x", h5t.STD_I32LE, array.shape, made)[...] = array
+    same(read(path, env=library), array)
+    same(read(path, "x", 9, 0, 8, env=library), array[[9, 0, 8]])
+    stoker("data", "index", "hub", code=0, env=library)
+    stoker("data", "verify", "hub", "--full", code=0)
+    stoker("data", "convert", "hub", "out", "--format", "hdf5", code=0)
+    found = all_samples(tmp_path / "out")
+    assert [found[key]["npy"][-28:] for key in sorted(found)] == [row.tobytes() for row in array]
 
 
 def test_datasets_in_groups_and_behind_soft_links_are_read(tmp_path):
@@ -227,6 +317,125 @@ def test_what_is_not_read_is_refused_by_name(tmp_path, make, what):
     assert read(tmp_path / "a.h5", code=1) == f"{tmp_path}/a.h5: dataset 'x': {what}\n"
 
 
+FEW_BITS = changed(h5t.STD_I16LE, precision=12)
+SHIFTED = changed(h5t.STD_U16BE, precision=12, offset=4)
+BIASED = changed(h5t.IEEE_F32LE, ebias=120)
+ENUMERATION = h5t.enum_create(FEW_BITS)
+ENUMERATION.enum_insert(b"A", 1)
+COMPLEX = h5t.create(h5t.COMPOUND, 8)
+RECORD = h5t.create(h5t.COMPOUND, 8)
+for name, at in ((b"r", 0), (b"i", 4)):
+    COMPLEX.insert(name, at, BIASED)
+    RECORD.insert(name, at, FEW_BITS)
+NO_INTEGERS = "whole numbers of 12 bits in 2 bytes are not read"
+NO_FLOATS = "its floating-point numbers are neither IEEE's of 16, 32 or 64 bits nor bfloat16, and not read"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "what"),
+    [
+        (FEW_BITS, "x", NO_INTEGERS),
+        (SHIFTED, "x", NO_INTEGERS),
+        (ENUMERATION, "x", NO_INTEGERS),
+        (h5t.vlen_create(SHIFTED), "x", NO_INTEGERS),
+        (RECORD, "x/i", NO_INTEGERS),
+        (h5t.array_create(FEW_BITS, (2,)), "x", NO_INTEGERS),
+        (BIASED, "x", NO_FLOATS),
+        (changed(h5t.IEEE_F64BE, norm=h5t.NORM_NONE), "x", NO_FLOATS),
+        (h5t.NATIVE_LDOUBLE, "x", NO_FLOATS),
+        (COMPLEX, "x", NO_FLOATS),
+        (h5t.vlen_create(BIASED), "x", NO_FLOATS),
+    ],
+)
+def test_numbers_of_which_not_all_bits_count_are_refused_by_name(tmp_path, library, kind, name, what):
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        create(h5, b"x", kind)
+    assert read(tmp_path / "a.h5", name, code=1, env=library) == f"{tmp_path}/a.h5: dataset '{name}': {what}\n"
+
+
+def test_an_enumeration_of_two_names_is_its_numbers_unless_they_are_h5pys(stoker, tmp_path):
+    kinds = {"truth": {"FALSE": 0, "TRUE": 1}, "pet": {"CAT": 1, "DOG": 5}, "other": {"FALSE": 1, "TRUE": 0}}
+    rows = numpy.array([[0, 1], [1, 0], [1, 1], [0, 0]], "i1")
+    with h5py.File(tmp_path / "x.h5", "w") as h5:
+        for name, members in kinds.items():
+            stored = rows * 4 + 1 if name == "pet" else rows
+            kind = "?" if name == "truth" else h5py.enum_dtype(members, basetype="i1")
+            h5.create_dataset(name, data=stored.astype("?") if name == "truth" else stored, dtype=kind)
+        h5.create_dataset("label", data=rows[:, 0], dtype=h5py.enum_dtype({"CAT": 0, "DOG": 1}, basetype="i1"))
+        expected = {name: h5[name][:] for name in kinds}
+    stoker("data", "convert", "x.h5", "out", "--format", "hdf5", code=0)
+    found = all_samples(tmp_path / "out")
+    for i, key in enumerate(sorted(found)):
+        assert found[key]["label"] == rows[i, 0]
+        for name, array in expected.items():
+            sample = numpy.load(io.BytesIO(found[key][f"{name}.npy"]))
+            assert sample.dtype == array.dtype and numpy.array_equal(sample, array[i])
+    assert [expected[name].dtype for name in kinds] == ["?", "i1", "i1"]
+
+
+@pytest.mark.parametrize("verb", ["convert", "index"])
+def test_text_of_a_fixed_size_ends_where_its_padding_says(stoker, tmp_path, verb):
+    raw = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    raw.set_chunk((4,))
+    (tmp_path / "hub").mkdir()
+    with h5py.File(tmp_path / "hub/x.h5", "w") as h5:
+        blanks = changed(h5t.FORTRAN_S1, size=8)
+        create(h5, b"blanks", blanks)[...] = numpy.array([b"abc", b" d e", b"fghijklm", b""], "S8")
+        create(h5, b"never", blanks)
+        create(h5, b"label", blanks)[...] = numpy.array([b"cat", b"dog", b"cat", b"dog"], "S8")
+        ended = create(h5, b"ended", changed(h5t.C_S1, size=8), made=raw)
+        ended.id.write_direct_chunk((0,), b"cat\0Z\1yxdog\0\0\0\0\0longest!\0behind\0")
+        h5["zeros"] = numpy.array([b"a\0b", b"c ", b"12345678", b""], "S8")
+        h5["x"] = numpy.zeros((4, 2), "f4")
+        expected = {name: h5[name][:].tolist() for name in ("blanks", "never", "ended", "zeros")}
+    assert expected["blanks"] == [b"abc", b" d e", b"fghijklm", b""] and expected["never"] == [b""] * 4
+    assert expected["ended"] == [b"cat", b"dog", b"longest!", b""]
+    if verb == "index":
+        stoker("data", "index", "hub", code=0)
+        assert "classes  2: cat, dog\n" in stoker("data", "info", "hub", code=0).out
+        del expected["never"]  # lies nowhere
+    stoker("data", "convert", "hub", "out", "--format", "hdf5", code=0)
+    assert "classes  2: cat, dog\n" in stoker("data", "info", "out", code=0).out
+    found = all_samples(tmp_path / "out")
+    for name, texts in expected.items():
+        assert [found[key][name] for key in sorted(found)] == texts
+    assert [found[key]["label"] for key in sorted(found)] == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "source_rows", "what"),
+    [
+        ("<f8", 10, "holds int32 for float64"),
+        ("<i4", 20, "has 10 of the 20 rows that are taken of it"),
+    ],
+)
+def test_a_virtual_dataset_that_is_not_as_its_source_is_refused_and_not_damaged(
+    stoker, tmp_path, dtype, source_rows, what
+):
+    with h5py.File(tmp_path / "part.hdf5x", "w") as h5:
+        h5["d"] = numpy.arange(60, dtype=">i4").reshape(10, 6)
+    layout = h5py.VirtualLayout((10, 6), dtype)
+    layout[:] = h5py.VirtualSource("part.hdf5x", "d", (source_rows, 6))[source_rows - 10 :]
+    with h5py.File(tmp_path / "v.h5", "w", libver="v110") as h5:
+        h5.create_virtual_dataset("v", layout, fillvalue=3)
+    said = stoker("data", "convert", "v.h5", "out", "--format", "tar", code=2).err
+    assert said == f"v.h5: dataset 'v': is virtual: 'd' in 'part.hdf5x' {what}, which is not read\n"
+
+
+def test_text_of_a_virtual_dataset_is_filled_up_as_it_is_in_its_source(stoker, tmp_path):
+    with h5py.File(tmp_path / "part.hdf5x", "w") as h5:
+        create(h5, b"d", changed(h5t.FORTRAN_S1, size=8))[...] = numpy.array([b"abc", b"d", b"", b"e f"], "S8")
+    layout = h5py.VirtualLayout((4,), "S8")
+    layout[:] = h5py.VirtualSource("part.hdf5x", "d", (4,))
+    with h5py.File(tmp_path / "v.h5", "w", libver="v110") as h5:
+        h5.create_virtual_dataset("v", layout)
+        h5["x"] = numpy.zeros((4, 2))
+        expected = h5["v"][:].tolist()
+    stoker("data", "convert", "v.h5", "out", "--format", "hdf5", code=0)
+    found = all_samples(tmp_path / "out")
+    assert [found[key]["v"] for key in sorted(found)] == expected
+
+
 def test_a_missing_file_a_missing_dataset_and_another_kind_of_file(file, tmp_path):
     path = file(values("<f4"))
     assert read(tmp_path / "none.h5", code=1) == f"{tmp_path}/none.h5: no such file or directory\n"
@@ -244,17 +453,42 @@ def test_where_libhdf5_is_missing_it_is_said_how_to_get_it(file):
 
 @pytest.mark.parametrize("behind_a_link", [False, True])
 def test_the_library_of_h5pys_wheel_is_loaded_with_those_that_it_needs(file, tmp_path, behind_a_link):
-    (in_wheel,) = (Path(h5py.__file__).parents[1] / "h5py.libs").glob("libhdf5-*")
-    library = in_wheel
+    library = IN_WHEEL
     if behind_a_link:
         library = tmp_path / "libhdf5.so"
-        library.symlink_to(in_wheel)
+        library.symlink_to(IN_WHEEL)
     array = values("<f4")
     path = file(array, chunks=(3, 2, 6), compression="gzip")
     same(read(path, env={"STOKER_HDF5_LIBRARY": str(library)}), array)
     words = ("hdf5-write", tmp_path / "b.h5", "x", "<f4", "11x5x6", "3x2x6", "4")
     arrays(*words, data=array.tobytes(), env={"STOKER_HDF5_LIBRARY": str(library)})
     same(read(tmp_path / "b.h5"), array)
+
+
+def test_the_newest_library_is_loaded(tmp_path):
+    """1.10 does not read the records that 1.12 and newer write."""
+    array = numpy.arange(4, dtype="<i4").view([("a", "<i4")])
+    with h5py.File(tmp_path / "a.h5", "w", libver=("latest", "latest")) as h5:
+        h5["x"] = array
+    environment = {"VIRTUAL_ENV": str(SITE_PACKAGES.parents[2]), "STOKER_HDF5_LIBRARY": ""}
+    same(read(tmp_path / "a.h5", "x/a", env=environment), array["a"])
+
+
+def test_a_file_that_is_newer_than_the_library_is_told_with_the_cure(file):
+    path = file(values("<f4"))
+    whole = path.read_bytes()
+    kind = b"\x11\x20\x1f\x00\x04\x00\x00\x00"  # version 1 of the message, a float
+    assert whole.count(kind) == 1
+    path.write_bytes(whole.replace(kind, b"\xf1" + kind[1:]))
+    environment = {"STOKER_HDF5_LIBRARY": str(IN_WHEEL)}
+    expected = (
+        f"libhdf5 {h5py.version.hdf5_version} ({IN_WHEEL}) is older than the file, or the file is damaged "
+        "(bad version number for datatype message)\n"
+        "  try: pip install h5py in the active virtual environment, or STOKER_HDF5_LIBRARY=/path/libhdf5.so of a newer one\n"
+    )
+    assert read(path, code=1, env=environment) == f"{path}: dataset 'x': {expected}"
+    assert read(path, "x/y", code=1, env=environment) == f"{path}: dataset 'x/y': {expected}"
+    assert arrays("hdf5-list", path, code=1, env=environment) == f"{path}: '/x': {expected}"
 
 
 def test_truncated_and_flipped_files_are_errors_or_right(file, tmp_path):

@@ -6,9 +6,11 @@ import subprocess
 import numpy
 import pytest
 import zarr
+from array_files import all_samples
 from conftest import BIN
 from numcodecs import LZ4, Blosc, GZip, Shuffle, Zlib, Zstd
-from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, TransposeCodec, ZstdCodec
+from numcodecs.checksum32 import CRC32C
+from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, TransposeCodec, ZstdCodec, numcodecs
 
 SHAPE = (11, 5, 6)
 
@@ -82,12 +84,56 @@ def test_version_2_with_a_filter_and_the_other_separator_is_read(tmp_path):
     same(arrays("zarr-read", tmp_path / "a", ""), array)
 
 
+@pytest.mark.parametrize("compressor", [None, Zlib(1)], ids=str)
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_version_2_with_a_checksum_on_either_side_is_read(stoker, tmp_path, location, compressor):
+    array = values("<i4", (40, 50))
+    group = zarr.create_group(tmp_path / "hub/a.zarr", zarr_format=2)
+    group.create_array(
+        "x",
+        shape=array.shape,
+        chunks=(16, 16),
+        dtype="<i4",
+        filters=[CRC32C(location=location)],
+        compressors=compressor,
+    )[:] = array
+    same(arrays("zarr-read", tmp_path / "hub/a.zarr", "x"), array)
+    stoker("data", "index", "hub", code=0)  # which holds how chunks are read
+    stoker("data", "verify", "hub", "--full", code=0)
+    stoker("data", "convert", "hub", "out", "--format", "hdf5", code=0)
+    found = all_samples(tmp_path / "out")
+    assert [found[key]["npy"][-200:] for key in sorted(found)] == [row.tobytes() for row in array]
+
+
+@pytest.mark.parametrize("place", [0, 4, -1])
+def test_a_flip_behind_a_checksum_that_stands_first_is_told(tmp_path, place):
+    stored = zarr.create_array(
+        tmp_path / "a",
+        shape=(8,),
+        chunks=(8,),
+        dtype="<i4",
+        filters=[CRC32C(location="start")],
+        compressors=None,
+        zarr_format=2,
+    )
+    stored[:] = numpy.arange(8)
+    chunk = bytearray((tmp_path / "a/0").read_bytes())
+    chunk[place] ^= 1
+    (tmp_path / "a/0").write_bytes(chunk)
+    assert ": CRC-32C expected " in arrays("zarr-read", tmp_path / "a", "", code=1)
+
+
 CHAINS = {
     "none": {"compressors": None},
     "zstd": {"compressors": ZstdCodec(level=3, checksum=True)},
     "gzip": {"compressors": GzipCodec(level=5)},
     "blosc": {"compressors": BloscCodec(cname="lz4", shuffle="bitshuffle", typesize=4)},
     "crc": {"compressors": [ZstdCodec(level=1), Crc32cCodec()]},
+    "crc first": {"compressors": [numcodecs.CRC32C(location="start")]},
+    "crc of numcodecs": {"compressors": [numcodecs.CRC32C()]},
+    "zlib and crc first": {"compressors": [numcodecs.Zlib(level=1), numcodecs.CRC32C(location="start")]},
+    "crc first and zlib": {"compressors": [numcodecs.CRC32C(location="start"), numcodecs.Zlib(level=1)]},
+    "blosc of numcodecs": {"compressors": [numcodecs.Blosc()]},
     "big": {"serializer": BytesCodec(endian="big")},
     "turned": {"filters": TransposeCodec(order=(2, 0, 1))},
     "sharded": {"shards": (6, 4, 6), "compressors": ZstdCodec(level=1)},
@@ -148,6 +194,16 @@ def metadata(version, dtype, codecs, **more):
     }  # fmt: skip
 
 
+def test_texts_behind_a_checksum_that_stands_first_are_read(stoker, tmp_path):
+    texts = numpy.array(["a", "", "€ä", "x" * 300, "e"])
+    group = zarr.create_group(tmp_path / "hub/a.zarr")
+    first = [numcodecs.Zlib(level=1), numcodecs.CRC32C(location="start")]
+    group.create_array("t", shape=texts.shape, chunks=(2,), dtype=str, compressors=first)[:] = texts
+    stoker("data", "convert", "hub/a.zarr", "out", "--format", "hdf5", code=0)
+    found = all_samples(tmp_path / "out")
+    assert [found[key]["t"].decode() for key in sorted(found)] == texts.tolist()
+
+
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
 ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
@@ -157,6 +213,10 @@ WRITTEN = {
     "2 gzip": metadata(2, "<f4", {"id": "gzip", "level": 1}),
     "2 zlib": metadata(2, "<f4", {"id": "zlib", "level": 9}),
     "2 lz4": metadata(2, "<f4", {"id": "lz4", "acceleration": 1}),
+    "2 crc first": metadata(2, "<f4", {"id": "crc32c", "location": "start"}),
+    "3 crc first": metadata(
+        3, "float32", [BYTES, ZSTD, {"name": "numcodecs.crc32c", "configuration": {"location": "start"}}]
+    ),
     "3 plain": metadata(3, "float32", [BIG]),
     "3 zstd": metadata(3, "float32", [BYTES, ZSTD]),
     "3 gzip and crc": metadata(

@@ -7,6 +7,8 @@ namespace stoker::formats {
 
 namespace {
 
+constexpr ByteCount kManifestLimit = 1_GiB;
+
 // Strings with their length before them, so that no content can pass for another.
 std::string counted(std::string_view text) { return format("{}:{}", text.size(), text); }
 
@@ -116,6 +118,8 @@ Digest block_digest(BlockHash hash, std::span<const std::byte> block) {
   return hasher.finish();
 }
 
+bool leaves_labels_to_index(const Schema& schema) { return schema.has_labels && schema.container == "tar"; }
+
 std::string dataset_version(const Manifest& manifest) {
   const Schema& schema = manifest.schema;
   std::string text = "stoker-dataset-1\n";
@@ -128,12 +132,49 @@ std::string dataset_version(const Manifest& manifest) {
   text += format("classes {}\n", schema.classes.size());
   for (const std::string& name : schema.classes) text += counted(name) + "\n";
   if (schema.block_hash != BlockHash::sha256) text += format("blocks {}\n", to_text(schema.block_hash));
+  if (manifest.content) text += format("content {}\n", hex(*manifest.content));
   text += format("splits {}\n", manifest.splits.size());
   for (const SplitInfo& split : manifest.splits) {
     text += format("{} {}\n", counted(split.name), split.shards.size());
     for (const ShardInfo& shard : split.shards) text += hex(shard.hash) + "\n";
   }
   return hex(sha256(text));
+}
+
+namespace {
+
+// By their names; of a folder that cannot be listed nothing is known.
+bool holds_shards(const Path& folder) {
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  return names.ok() && std::ranges::any_of(*names, [](std::string_view name) {
+           constexpr std::string_view kEndings[] = {".tar",  ".tfrecord", ".parquet", ".h5",  ".hdf5",
+                                                    ".zarr", ".zarr.zip", ".mds",     ".npy", ".npz"};
+           return std::ranges::any_of(kEndings,
+                                      [&](std::string_view ending) { return name.ends_with(ending); });
+         });
+}
+
+}  // namespace
+
+Result<Manifest> read_manifest(const Path& dataset) {
+  const std::string name = printable(dataset.string());
+  const Path file = dataset / kManifestFile;
+  if (!folder_exists(dataset)) {
+    if (!path_exists(dataset)) return not_found("{}: no such dataset", name);
+    return invalid("{}: is not a folder (a dataset is a folder with manifest.json)", name)
+        .cure("stoker data info {}: says what is in it", shell_quote(dataset.string()));
+  }
+  if (!path_exists(file)) {
+    if (path_exists(dataset / kPendingFolder)) {
+      return not_found("{}: is not finished: packing it was interrupted", name)
+          .cure("the same `stoker data pack` again: it goes on where it stopped");
+    }
+    const std::string_view maker = holds_shards(dataset) ? "index" : "pack FOLDER";
+    return not_found("{}: is no dataset: it has no manifest.json", name)
+        .cure("stoker data {} {}", maker, shell_quote(dataset.string()));
+  }
+  OK_OR_RETURN(text, read_file(file, kManifestLimit));
+  return parse_manifest(text, printable(file.string()));
 }
 
 }  // namespace stoker::formats

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -143,6 +144,9 @@ struct Manifest {
   std::vector<SplitInfo> splits;
   std::uint64_t index_bytes = 0;
   Digest index_hash{};  ///< SHA-256 of index.bin
+  /// What the index says of the samples (content_of()), where their shards do not say it all. Part of the
+  /// version then.
+  std::optional<Digest> content = {};
   // Outside the version:
   ImageStatistics images;
   std::map<std::string, std::uint64_t> left_out;  ///< reason → files
@@ -159,7 +163,10 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-/// The version: SHA-256 over canonical bytes of schema, splits and shard hashes, nothing else.
+/// Whether shards of such a dataset may leave the labels to the index, so that it has a `content`: a tar.
+bool leaves_labels_to_index(const Schema& schema);
+/// The version: SHA-256 over canonical bytes of schema, splits and shard hashes, and `content` where there is
+/// one; nothing else.
 std::string dataset_version(const Manifest& manifest);
 /// JSON text, ends in a newline; a function of the value alone.
 std::string to_json(const Manifest& manifest);

@@ -60,6 +60,8 @@ TEST(Manifest, version_is_the_one_that_the_format_page_shows) {
   EXPECT_EQ(hex(manifest.splits[0].shards[0].hash),
             "4f8b42c22dd3729b519ba6f68d2da7cc5b2d606d05daed5ad5128cc03e6c6358");
   EXPECT_EQ(dataset_version(manifest), "0921aefe2632f6e58aec4f0b6abcc8fa5ef13ce9f53cf458db1c4083380d3980");
+  manifest.content = *parse_digest("c04fa4333f031b1c3dee4c1ddb12c617acf1a5ed18cf38a1e1a9a38d68c84cb6");
+  EXPECT_EQ(dataset_version(manifest), "70bbbf1c01be45ebf7a18777e26ff1ff3318b0a953f3f4bcccdb87db0615e79d");
 }
 
 TEST(Manifest, refuses_what_a_newer_stoker_wrote) {
@@ -187,6 +189,21 @@ TEST(Manifest, blocks_with_crcs_come_back_and_are_part_of_the_version) {
   const auto parsed = parse_manifest(to_json(manifest), "m");
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_EQ(*parsed, manifest);
+}
+
+TEST(Manifest, content_of_the_index_comes_back_and_is_part_of_the_version) {
+  Manifest manifest = test_manifest();
+  const std::string before = manifest.version;
+  manifest.content = sha256("samples");
+  manifest.version = dataset_version(manifest);
+  EXPECT_NE(manifest.version, before);
+  const std::string json = to_json(manifest);
+  const auto parsed = parse_manifest(json, "m");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(*parsed, manifest);
+  EXPECT_EQ(error_of(replaced(json, "\"content\":", "\"other\":")), "m: index.content: is missing");
+  EXPECT_THAT(error_of(replaced(json, hex(*manifest.content), hex(sha256("others")))),
+              HasSubstr("m: version: is "));
 }
 
 }  // namespace

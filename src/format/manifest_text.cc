@@ -13,8 +13,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "stoker-dataset";
 constexpr std::uint64_t kFormatVersion = 1;
-constexpr std::string_view kBlocksByCrc = "blocks-crc32c";  // an incompatible feature
-constexpr ByteCount kManifestLimit = 1_GiB;
+// Incompatible features.
+constexpr std::string_view kBlocksByCrc = "blocks-crc32c";
+constexpr std::string_view kIndexContent = "index-content";
 
 Json shard_json(const ShardInfo& shard) {
   Json blocks = Json::array();
@@ -46,6 +47,19 @@ Json schema_json(const Schema& schema) {
           {"classes", schema.classes}};
 }
 
+Json features_json(const Manifest& manifest) {
+  Json features = Json::array();
+  if (manifest.schema.block_hash == BlockHash::crc32c) features.push_back(kBlocksByCrc);
+  if (manifest.content) features.push_back(kIndexContent);
+  return features;
+}
+
+Json index_json(const Manifest& manifest) {
+  Json json = {{"file", kIndexFile}, {"bytes", manifest.index_bytes}, {"sha256", hex(manifest.index_hash)}};
+  if (manifest.content) json["content"] = hex(*manifest.content);
+  return json;
+}
+
 Json statistics_json(const ImageStatistics& images) {
   Json json = {{"images", images.images},         {"progressive", images.progressive},
                {"grayscale", images.grayscale},   {"cmyk", images.cmyk},
@@ -69,13 +83,11 @@ std::string to_json(const Manifest& manifest) {
   Json document = {
       {"format", kFormat},
       {"format_version", kFormatVersion},
-      {"incompatible_features",
-       manifest.schema.block_hash == BlockHash::sha256 ? Json::array() : Json::array({kBlocksByCrc})},
+      {"incompatible_features", features_json(manifest)},
       {"version", manifest.version},
       {"schema", schema_json(manifest.schema)},
       {"splits", std::move(splits)},
-      {"index",
-       {{"file", kIndexFile}, {"bytes", manifest.index_bytes}, {"sha256", hex(manifest.index_hash)}}},
+      {"index", index_json(manifest)},
       {"statistics", {{"images", statistics_json(manifest.images)}, {"left_out", manifest.left_out}}}};
   if (const std::optional<SourceVersion>& source = manifest.source) {
     document["source"] = {
@@ -278,6 +290,13 @@ ImageStatistics read_images(Fields& fields, const Json& json) {
           .encoded_anew = optional_number(fields, json, place, "encoded_anew")};
 }
 
+void read_index(Fields& fields, const Json& json, Manifest& manifest) {
+  if (fields.text(json, "index", "file") != kIndexFile) fields.fail("index.file", "is not 'index.bin'");
+  manifest.index_bytes = fields.number(json, "index", "bytes");
+  manifest.index_hash = fields.digest(json, "index", "sha256");
+  if (manifest.content) manifest.content = fields.digest(json, "index", "content");
+}
+
 // Refuses what a newer stoker wrote before anything else is read.
 Status check_format(const Json& json, std::string_view subject) {
   if (!json.is_object() || json.value("format", Json()) != kFormat) {
@@ -292,7 +311,7 @@ Status check_format(const Json& json, std::string_view subject) {
   const Json features = json.value("incompatible_features", Json());
   if (!features.is_array()) return corrupt("{}: incompatible_features: is not a list", subject);
   for (const Json& feature : features) {
-    if (feature == kBlocksByCrc) continue;
+    if (feature == kBlocksByCrc || feature == kIndexContent) continue;
     return invalid("{}: needs the feature {}, which this stoker does not know", subject, json_text(feature))
         .cure("update stoker");
   }
@@ -332,14 +351,14 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view subject)
   Manifest manifest;
   manifest.version = fields.text(json, "", "version");
   manifest.schema = read_schema(fields, fields.at(json, "", "schema"));
-  if (!json["incompatible_features"].empty()) manifest.schema.block_hash = BlockHash::crc32c;
+  for (const Json& feature : json["incompatible_features"]) {
+    if (feature == kBlocksByCrc) manifest.schema.block_hash = BlockHash::crc32c;
+    if (feature == kIndexContent) manifest.content.emplace();
+  }
   fields.list(json, "", "splits", [&](const Json& split, const std::string& at) {
     if (fields.status().ok()) manifest.splits.push_back(read_split(fields, split, at));
   });
-  const Json& index = fields.at(json, "", "index");
-  if (fields.text(index, "index", "file") != kIndexFile) fields.fail("index.file", "is not 'index.bin'");
-  manifest.index_bytes = fields.number(index, "index", "bytes");
-  manifest.index_hash = fields.digest(index, "index", "sha256");
+  read_index(fields, fields.at(json, "", "index"), manifest);
   const Json& statistics = fields.at(json, "", "statistics");
   manifest.images = read_images(fields, fields.at(statistics, "statistics", "images"));
   const Json& left_out = fields.at(statistics, "statistics", "left_out");
@@ -357,42 +376,6 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view subject)
   check_whole(fields, manifest);
   if (!fields.status().ok()) return fields.status();
   return manifest;
-}
-
-namespace {
-
-// By their names; of a folder that cannot be listed nothing is known.
-bool holds_shards(const Path& folder) {
-  const Result<std::vector<std::string>> names = list_directory(folder);
-  return names.ok() && std::ranges::any_of(*names, [](std::string_view name) {
-           constexpr std::string_view kEndings[] = {".tar",  ".tfrecord", ".parquet", ".h5",  ".hdf5",
-                                                    ".zarr", ".zarr.zip", ".mds",     ".npy", ".npz"};
-           return std::ranges::any_of(kEndings,
-                                      [&](std::string_view ending) { return name.ends_with(ending); });
-         });
-}
-
-}  // namespace
-
-Result<Manifest> read_manifest(const Path& dataset) {
-  const std::string name = printable(dataset.string());
-  const Path file = dataset / kManifestFile;
-  if (!folder_exists(dataset)) {
-    if (!path_exists(dataset)) return not_found("{}: no such dataset", name);
-    return invalid("{}: is not a folder (a dataset is a folder with manifest.json)", name)
-        .cure("stoker data info {}: says what is in it", shell_quote(dataset.string()));
-  }
-  if (!path_exists(file)) {
-    if (path_exists(dataset / kPendingFolder)) {
-      return not_found("{}: is not finished: packing it was interrupted", name)
-          .cure("the same `stoker data pack` again: it goes on where it stopped");
-    }
-    const std::string_view maker = holds_shards(dataset) ? "index" : "pack FOLDER";
-    return not_found("{}: is no dataset: it has no manifest.json", name)
-        .cure("stoker data {} {}", maker, shell_quote(dataset.string()));
-  }
-  OK_OR_RETURN(text, read_file(file, kManifestLimit));
-  return parse_manifest(text, printable(file.string()));
 }
 
 }  // namespace stoker::formats

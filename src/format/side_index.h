@@ -139,6 +139,11 @@ class IndexSection {
   std::shared_ptr<const ChunkMap> chunks_;  // shared by copies
 };
 
+/// SHA-256 of what the sections say of their samples, which is all but where files lie: for each section how
+/// many samples, for each sample its key, its label (-1 for none) and the names, lengths and CRC-32Cs of its
+/// files. Numbers and texts as docs/formats/manifest.md has them.
+Digest content_of(std::span<const IndexSection> sections);
+
 /// The whole file: header, section table, sections in the order of the manifest's shards.
 std::string encode_index(std::span<const std::string> sections);
 

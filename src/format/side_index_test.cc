@@ -75,6 +75,30 @@ TEST(IndexSection, lies_in_the_file_as_the_format_page_shows) {
   EXPECT_EQ(bytes.substr(264, 13), std::string("\0\0\0\0\5\0\0\0cat/1", 13));
 }
 
+Digest content_of_bytes(const std::string& section) {
+  return content_of(std::vector{IndexSection::parse(bytes_of(section), "s").value()});
+}
+
+TEST(IndexSection, content_is_that_of_the_format_page) {
+  SectionBuilder builder(Labels::int64);
+  builder.add({.key = "cat/1", .label = 0, .components = {{512, 100, 0xAABBCCDD, builder.name("jpg")}}});
+  EXPECT_EQ(hex(content_of_bytes(builder.encode(10240, {}))),
+            "c04fa4333f031b1c3dee4c1ddb12c617acf1a5ed18cf38a1e1a9a38d68c84cb6");
+}
+
+TEST(IndexSection, content_is_what_samples_are_and_not_where_they_lie) {
+  const auto content = [](std::uint64_t offset, std::int64_t label, std::string_view name) {
+    SectionBuilder builder(Labels::int64);
+    builder.add({.key = "a", .label = label, .components = {{offset, 100, 0xAA, builder.name(name)}}});
+    return content_of_bytes(builder.encode(10240, {}));
+  };
+  EXPECT_EQ(content(512, 1, "jpg"), content(1024, 1, "jpg"));
+  EXPECT_NE(content(512, 1, "jpg"), content(512, 2, "jpg"));
+  EXPECT_NE(content(512, 1, "jpg"), content(512, 1, "png"));
+  EXPECT_EQ(content_of_bytes(small_section()), content_of_bytes(small_section()));
+  EXPECT_NE(content_of_bytes(small_section()), content_of_bytes(small_section(Labels::none)));
+}
+
 TEST(IndexSection, may_have_no_labels) {
   const std::string bytes = small_section(Labels::none);
   const Result<IndexSection> section = IndexSection::parse(bytes_of(bytes), "s");

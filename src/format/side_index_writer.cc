@@ -117,6 +117,35 @@ std::string SectionBuilder::encode(std::uint64_t shard_bytes, const Digest& shar
   return out;
 }
 
+Digest content_of(std::span<const IndexSection> sections) {
+  constexpr std::size_t kGathered = 1u << 18;
+  Sha256 hash;
+  std::string out;
+  for (const IndexSection& section : sections) {
+    put<std::uint64_t>(out, section.samples());
+    for (std::uint64_t i = 0; i < section.samples(); ++i) {
+      const std::string_view key = section.key(i);
+      put<std::uint32_t>(out, static_cast<std::uint32_t>(key.size()));
+      out += key;
+      put<std::int64_t>(out, section.has_labels() ? section.label(i) : -1);
+      put<std::uint32_t>(out, section.component_count(i));
+      for (std::uint32_t c = 0; c < section.component_count(i); ++c) {
+        const Component file = section.component(i, c);
+        const std::string& name = section.names()[file.name];
+        put<std::uint16_t>(out, static_cast<std::uint16_t>(name.size()));
+        out += name;
+        put<std::uint64_t>(out, file.length);
+        put<std::uint32_t>(out, file.crc32c);
+      }
+      if (out.size() < kGathered) continue;
+      hash.update(out);
+      out.clear();
+    }
+  }
+  hash.update(out);
+  return hash.finish();
+}
+
 std::string encode_index(std::span<const std::string> sections) {
   const std::uint64_t table_bytes = sections.size() * kTableEntryBytes + kCrcBytes;
   std::uint64_t samples = 0;

@@ -105,6 +105,7 @@ inline Manifest write_test_dataset(const Path& folder, const std::vector<std::ve
   CHECK(write_file(folder / kIndexFile, index).ok());
   m.index_bytes = index.size();
   m.index_hash = sha256(index);
+  m.content = content_of(SideIndex::parse(bytes_of(index), "index")->sections());
   m.version = dataset_version(m);
   CHECK(write_file(folder / kManifestFile, to_json(m)).ok());
   return m;

@@ -71,6 +71,16 @@ std::uint64_t features_bytes(const ExampleHead& head, std::span<const ExampleFil
   return bytes;
 }
 
+// A file whose first bytes are, were it not packed, the length of its first record.
+bool begins_as_zlib(std::uint64_t length) {
+  constexpr std::uint64_t kDeflate = 0x78;  // in a window of 32 KiB
+  constexpr std::uint64_t kDictionary = 0x20;
+  const std::uint64_t first = length & 255;
+  const std::uint64_t second = length >> 8 & 255;
+  return length >= kTfRecordLimit && first == kDeflate && (first << 8 | second) % 31 == 0 &&
+         (second & kDictionary) == 0;
+}
+
 template <typename T>
 void put_number(std::string& text, T value) {
   text.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -141,6 +151,26 @@ Status TfRecordWriter::end() {
   CHECK(next_file_ == files_.size());
   const std::uint32_t crc = masked_crc(crc_);
   return put(std::as_bytes(std::span(&crc, 1)));
+}
+
+bool TfRecordCheck::take(std::uint64_t begin, std::span<const std::byte> block) {
+  const std::uint64_t end = begin + block.size();
+  const auto part = [&](std::uint64_t from, std::uint64_t to) {
+    from = std::clamp(from, begin, end);
+    return block.subspan(from - begin, std::clamp(to, from, end) - from);
+  };
+  const std::uint64_t data_end = offset_ + bytes_ - kRecordCrcBytes;
+  crc_ = crc32c(part(offset_ + kHeadBytes, data_end), crc_);
+  const std::span<const std::byte> stored = part(data_end, data_end + kRecordCrcBytes);
+  if (!stored.empty())
+    std::memcpy(stored_.data() + (std::max(begin, data_end) - data_end), stored.data(), stored.size());
+  return data_end + kRecordCrcBytes <= end;
+}
+
+bool TfRecordCheck::holds() const {
+  std::uint32_t stored = 0;
+  std::memcpy(&stored, stored_.data(), sizeof stored);
+  return stored == masked_crc(crc_);
 }
 
 // A stretch of a record that is one message.
@@ -278,7 +308,11 @@ Result<std::optional<ExampleRecord>> TfRecordReader::next_record() {
   const std::byte* head = window_.data() + (position_ - window_begin_);
   std::memcpy(&length, head, sizeof length);
   std::memcpy(&crc, head + sizeof length, sizeof crc);
-  if (crc != masked_crc(crc32c(std::span(head, sizeof length)))) return damaged("the length's CRC is wrong");
+  if (crc != masked_crc(crc32c(std::span(head, sizeof length)))) {
+    if (position_ == 0 && begins_as_zlib(length))
+      return invalid("{}: looks packed with ZLIB, which is not read (gzip and zstd are)", subject_);
+    return damaged("the length's CRC is wrong");
+  }
   if (length > size_ - position_ - kHeadBytes - kRecordCrcBytes)
     return damaged("a record reaches beyond the end");
   ExampleRecord record;

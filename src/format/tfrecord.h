@@ -4,6 +4,7 @@
 // Thread-compatible. Layout: docs/formats/dataset.md.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -89,7 +90,7 @@ struct ExampleRecord {
 };
 
 /// Walks a file of records. Reads heads and skips payloads, so the CRC of a length is checked and that of the
-/// data is not. Memory is bounded whatever the file says.
+/// data is not (TfRecordCheck does). Memory is bounded whatever the file says.
 class TfRecordReader {
  public:
   /// `subject` starts every error text.
@@ -97,8 +98,8 @@ class TfRecordReader {
       : read_(std::move(read)), size_(size), subject_(std::move(subject)) {}
 
   /// The next record; nothing at the end. Features that hold several values or fractions are only
-  /// named. Corrupt for a torn record, a wrong CRC of a length, and what is no Example. After an error the
-  /// reader stays at the end.
+  /// named. Corrupt for a torn record, a wrong CRC of a length, and what is no Example, Invalid for a file
+  /// that is packed with ZLIB. After an error the reader stays at the end.
   Result<std::optional<ExampleRecord>> next();
 
  private:
@@ -121,6 +122,25 @@ class TfRecordReader {
   std::uint64_t position_ = 0;
   std::uint64_t window_begin_ = 0;
   std::vector<std::byte> window_;
+};
+
+/// Compares a record's data with the CRC behind it, while the file comes by in blocks, front to back.
+class TfRecordCheck {
+ public:
+  /// Place and size are those that a reader found, framing included.
+  TfRecordCheck(std::uint64_t offset, std::uint64_t bytes) : offset_(offset), bytes_(bytes) {}
+
+  /// Whether the record ends in this block. REQUIRES: the blocks before it were taken, as far as it lies
+  /// there.
+  bool take(std::uint64_t begin, std::span<const std::byte> block);
+  /// REQUIRES: take() found its end.
+  bool holds() const;
+
+ private:
+  std::uint64_t offset_;
+  std::uint64_t bytes_;
+  std::uint32_t crc_ = 0;  // of the data so far
+  std::array<std::byte, 4> stored_{};
 };
 
 /// A CRC-32C as TFRecord stores it.

@@ -199,6 +199,50 @@ TEST(TfRecord, says_what_is_wrong_and_where) {
   EXPECT_EQ(read(text).error().message(), "x.tfrecord: byte 0: is no tf.train.Example");
 }
 
+TEST(TfRecord, a_file_that_zlib_packed_is_named) {
+  for (const std::string_view second : {"\x01", "\x5E", "\x9C", "\xDA"}) {
+    const std::string text = "x" + std::string(second) + std::string(20, '\x7F');
+    EXPECT_EQ(read(text).status().to_string(),
+              "x.tfrecord: looks packed with ZLIB, which is not read (gzip and zstd are)");
+    EXPECT_EQ(read(text).status().code(), Code::invalid);
+    // The length that a damaged plain one may have.
+    const std::string plain = "x" + std::string(second) + std::string(6, '\0') + std::string(20, '\x7F');
+    EXPECT_EQ(read(plain).error().message(), "x.tfrecord: byte 0: the length's CRC is wrong");
+  }
+  EXPECT_EQ(read("x\x9D" + std::string(20, '\x7F')).error().message(),
+            "x.tfrecord: byte 0: the length's CRC is wrong");
+}
+
+// Whether each record of a file that comes by in blocks of that size has the CRC behind it that it should
+// have.
+std::vector<bool> checked(const std::string& text, std::size_t block) {
+  std::vector<bool> hold;
+  const auto records = read(text);
+  for (const ExampleRecord& record : records.ok() ? *records : std::vector<ExampleRecord>()) {
+    TfRecordCheck check(record.offset, record.bytes);
+    std::size_t at = 0;
+    while (!check.take(at, bytes_of(text).subspan(at, std::min(block, text.size() - at)))) at += block;
+    EXPECT_LT(at, record.offset + record.bytes);
+    EXPECT_GE(at + block, record.offset + record.bytes);
+    hold.push_back(check.holds());
+  }
+  return hold;
+}
+
+TEST(TfRecordCheck, holds_whatever_the_blocks_and_for_no_flip) {
+  const std::string whole = small_file();
+  const std::uint64_t first = (*read(whole))[0].bytes;
+  for (std::size_t block = 1; block <= whole.size() + 1; ++block)
+    EXPECT_EQ(checked(whole, block), std::vector<bool>({true, true})) << block;
+  for (std::size_t at = 12; at < whole.size(); ++at) {
+    std::string text = whole;
+    text[at] = static_cast<char>(text[at] ^ 1);
+    if (!read(text).ok() || read(text)->size() != 2) continue;  // what the reader sees
+    const bool is_first = at < first;
+    EXPECT_EQ(checked(text, 7), std::vector<bool>({!is_first, is_first})) << at;
+  }
+}
+
 TEST(TfRecord, refuses_a_sample_that_no_record_can_hold) {
   Memory memory;
   TfRecordWriter writer(memory);

@@ -53,6 +53,7 @@ class Literal {
     std::uint64_t value = 0;
     if (!parse_number(left_.substr(0, end), &value)) return std::nullopt;
     left_.remove_prefix(end);
+    if (left_.starts_with('L')) left_.remove_prefix(1);  // a long of Python 2
     return value;
   }
   bool is_at_end() {

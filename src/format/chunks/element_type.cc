@@ -1,5 +1,6 @@
 #include "format/chunks/element_type.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -83,6 +84,14 @@ std::string described(const ElementType& type) {
       return type.letter == ElementType::kText ? "text" : "bytes";
   }
   return {};
+}
+
+std::uint64_t length_of_text(const ElementType& type, std::span<const std::byte> element) {
+  using TextEnd = ElementType::TextEnd;
+  std::string_view text(reinterpret_cast<const char*>(element.data()), element.size());
+  if (type.text_end == TextEnd::at_zero) return std::min(text.find('\0'), text.size());
+  if (type.text_end == TextEnd::before_blanks) text = text.substr(0, text.find_last_not_of(' ') + 1);
+  return text.find_last_not_of('\0') + 1;  // what was never written is zeros, whatever fills up the others
 }
 
 std::string text_of_utf32(std::span<const std::byte> element) {

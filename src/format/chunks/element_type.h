@@ -38,6 +38,10 @@ struct ElementType {
                           ///< kBytes, kNumbers
   std::string time_unit;  ///< "ns", "25s": NumPy's spelling, without the brackets
   DType of = DType::u8;   ///< of lists of numbers of different lengths
+  /// What of an element is its text, where that has a fixed size (S): all before the zeros or blanks that
+  /// fill it up, or before its first zero.
+  enum class TextEnd { before_zeros, before_blanks, at_zero };
+  TextEnd text_end = TextEnd::before_zeros;
 
   static constexpr char kText = 'T';     ///< UTF-8
   static constexpr char kBytes = 'B';    ///< anything
@@ -59,6 +63,9 @@ struct ElementType {
 /// As NumPy names it ("float32", "complex64", "datetime64[ns]"); "text of 5 bytes", "text of 5 characters",
 /// "16 bytes", and "text", "bytes", "list of int64" where each has a length of its own. For people.
 std::string described(const ElementType& type);
+
+/// How many bytes of an element of `type` (S) are its text.
+std::uint64_t length_of_text(const ElementType& type, std::span<const std::byte> element);
 
 /// An element that is `text`, up to its first zero. What is no character becomes U+FFFD.
 std::string text_of_utf32(std::span<const std::byte> element);

@@ -1,5 +1,6 @@
 #include "format/hdf5/api.h"
 
+#include <algorithm>
 #include <dlfcn.h>
 #include <memory>
 #include <set>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr const char* kVariable = "STOKER_HDF5_LIBRARY";
 
-// Debian's names of 1.10 and 1.14, then those of others.
+// Debian's names of 1.10 and 1.14, and those of others.
 constexpr const char* kNames[] = {
     "libhdf5_serial.so.103", "libhdf5_serial.so.310", "libhdf5_serial.so", "libhdf5.so.310",
     "libhdf5.so.200",        "libhdf5.so.103",        "libhdf5.so"};
@@ -39,12 +40,26 @@ std::vector<std::string> wheel_libraries() {
   return found;
 }
 
+// The number behind ".so.": a library with a larger one reads newer files. 0 where there is none.
+std::uint64_t generation_of(std::string_view library) {
+  constexpr std::string_view kBefore = ".so.";
+  const std::size_t at = library.rfind(kBefore);
+  if (at == std::string_view::npos) return 0;
+  const std::string_view version = library.substr(at + kBefore.size());
+  std::uint64_t number = 0;
+  return parse_number(version.substr(0, version.find('.')), &number) ? number : 0;
+}
+
+// The newest first.
 std::vector<std::string> candidates() {
   const std::optional<std::string> named = environment_value(kVariable);
   if (named && !named->empty()) return {*named};
   std::vector<std::string> all(std::begin(kNames), std::end(kNames));
   const std::vector<std::string> wheels = wheel_libraries();
   all.insert(all.end(), wheels.begin(), wheels.end());
+  std::stable_sort(all.begin(), all.end(), [](const std::string& a, const std::string& b) {
+    return generation_of(a) > generation_of(b);
+  });
   return all;
 }
 
@@ -67,11 +82,19 @@ std::string fill(void* library, Api& api) {
   if (!find(library, "H5Lget_info1", api.H5Lget_info) && !find(library, "H5Lget_info", api.H5Lget_info)) {
     return "H5Lget_info";
   }
+  if (!find(library, "H5Dread_chunk1", api.H5Dread_chunk) &&
+      !find(library, "H5Dread_chunk", api.H5Dread_chunk)) {
+    return "H5Dread_chunk";
+  }
   unsigned major = 0, minor = 0, release = 0;
   api.H5get_libversion(&major, &minor, &release);
+  api.version = format("{}.{}.{}", major, minor, release);
+  const auto is_from = [&](unsigned first) {
+    return major > 1 || minor > 14 || (minor == 14 && release >= first);
+  };
   // Before 1.14.2 its offsets may count chunks instead of elements.
-  const bool is_new = major > 1 || minor > 14 || (minor == 14 && release >= 2);
-  if (is_new) find(library, "H5Dchunk_iter", api.H5Dchunk_iter);
+  if (is_from(2)) find(library, "H5Dchunk_iter", api.H5Dchunk_iter);
+  api.counts_userblock = is_from(4);
   return "";
 }
 
@@ -131,6 +154,19 @@ std::string Api::last_error() const {
   H5Ewalk2(kDefault, 0, keep_first, &text);
   H5Eclear2(kDefault);
   return text.empty() ? "no reason given" : text;
+}
+
+bool Api::is_of_newer(std::string_view why) {
+  // "bad version number for datatype message", "bad superblock version number"
+  return why.starts_with("bad ") && why.find("version number") != std::string_view::npos;
+}
+
+Status Api::failure(std::string_view subject, std::string_view what, std::string_view why) const {
+  if (!is_of_newer(why)) return corrupt("{}: {} ({})", subject, what, why);
+  return invalid("{}: libhdf5 {} ({}) is older than the file, or the file is damaged ({})", subject, version,
+                 printable(library), why)
+      .cure("pip install h5py in the active virtual environment, or {}=/path/libhdf5.so of a newer one",
+            kVariable);
 }
 
 Result<const Api*> api() {

@@ -75,6 +75,7 @@ using ChunkCall = int (*)(const Size* offset, unsigned mask, std::uint64_t addre
   F(Id, H5Oopen, (Id, const char*, Id))                                                                     \
   F(int, H5Oclose, (Id))                                                                                    \
   F(int, H5Iget_type, (Id))                                                                                 \
+  F(Id, H5Iget_file_id, (Id))                                                                               \
   F(Id, H5Dcreate2, (Id, const char*, Id, Id, Id, Id, Id))                                                  \
   F(int, H5Dclose, (Id))                                                                                    \
   F(Id, H5Dget_space, (Id))                                                                                 \
@@ -83,7 +84,6 @@ using ChunkCall = int (*)(const Size* offset, unsigned mask, std::uint64_t addre
   F(std::uint64_t, H5Dget_offset, (Id))                                                                     \
   F(int, H5Dget_num_chunks, (Id, Id, Size*))                                                                \
   F(int, H5Dget_chunk_info, (Id, Id, Size, Size*, unsigned*, std::uint64_t*, Size*))                        \
-  F(int, H5Dread_chunk, (Id, Id, const Size*, std::uint32_t*, void*))                                       \
   F(int, H5Dwrite_chunk, (Id, Id, std::uint32_t, const Size*, std::size_t, const void*))                    \
   F(int, H5Dread, (Id, Id, Id, Id, Id, void*))                                                              \
   F(int, H5Dwrite, (Id, Id, Id, Id, Id, const void*))                                                       \
@@ -98,12 +98,18 @@ using ChunkCall = int (*)(const Size* offset, unsigned mask, std::uint64_t addre
   F(int, H5Tget_class, (Id))                                                                                \
   F(std::size_t, H5Tget_size, (Id))                                                                         \
   F(int, H5Tget_order, (Id))                                                                                \
+  F(std::size_t, H5Tget_precision, (Id))                                                                    \
+  F(int, H5Tget_offset, (Id))                                                                               \
   F(int, H5Tget_sign, (Id))                                                                                 \
   F(int, H5Tget_fields, (Id, std::size_t*, std::size_t*, std::size_t*, std::size_t*, std::size_t*))         \
+  F(std::size_t, H5Tget_ebias, (Id))                                                                        \
+  F(int, H5Tget_norm, (Id))                                                                                 \
+  F(int, H5Tget_strpad, (Id))                                                                               \
   F(Id, H5Tget_super, (Id))                                                                                 \
   F(int, H5Tis_variable_str, (Id))                                                                          \
   F(int, H5Tget_nmembers, (Id))                                                                             \
   F(char*, H5Tget_member_name, (Id, unsigned))                                                              \
+  F(int, H5Tget_member_value, (Id, unsigned, void*))                                                        \
   F(Id, H5Tget_member_type, (Id, unsigned))                                                                 \
   F(std::size_t, H5Tget_member_offset, (Id, unsigned))                                                      \
   F(int, H5Tget_array_ndims, (Id))                                                                          \
@@ -125,6 +131,7 @@ using ChunkCall = int (*)(const Size* offset, unsigned mask, std::uint64_t addre
   F(int, H5Pget_layout, (Id))                                                                               \
   F(int, H5Pget_chunk, (Id, int, Size*))                                                                    \
   F(int, H5Pset_chunk, (Id, int, const Size*))                                                              \
+  F(int, H5Pget_chunk_opts, (Id, unsigned*))                                                                \
   F(int, H5Pget_nfilters, (Id))                                                                             \
   F(int, H5Pget_filter2, (Id, unsigned, unsigned*, std::size_t*, unsigned*, std::size_t, char*, unsigned*)) \
   F(int, H5Pset_deflate, (Id, unsigned))                                                                    \
@@ -160,16 +167,25 @@ struct Api {
 #define STOKER_DECLARE(type, name, parameters) type(*name) parameters = nullptr;
   STOKER_HDF5_FUNCTIONS(STOKER_DECLARE)
 #undef STOKER_DECLARE
-  int (*H5Lget_info)(Id, const char*, LinkInfo*, Id) = nullptr;  // two names, by version
-  int (*H5Dchunk_iter)(Id, Id, ChunkCall, void*) = nullptr;      // null where it is not, or counts otherwise
+  // Two names each, by version.
+  int (*H5Lget_info)(Id, const char*, LinkInfo*, Id) = nullptr;
+  int (*H5Dread_chunk)(Id, Id, const Size*, std::uint32_t*, void*) = nullptr;
+  int (*H5Dchunk_iter)(Id, Id, ChunkCall, void*) = nullptr;  // null where it is not, or counts otherwise
 #define STOKER_DECLARE(name) Id* name = nullptr;
   STOKER_HDF5_IDS(STOKER_DECLARE)
 #undef STOKER_DECLARE
 
-  std::string library;  ///< what was loaded
+  std::string library;            ///< what was loaded
+  std::string version;            ///< its own: "1.14.6"
+  bool counts_userblock = false;  ///< in the addresses of chunks
 
   /// The text of libhdf5's innermost error since the last call, and forgets it.
   std::string last_error() const;
+  /// Whether last_error() says so of what a newer library has written, or of a damaged version number.
+  static bool is_of_newer(std::string_view why);
+  /// "<subject>: <what> (<why>)" for what last_error() gave as the reason: Corrupt, or Invalid, with the
+  /// cure, where is_of_newer().
+  Status failure(std::string_view subject, std::string_view what, std::string_view why) const;
 };
 
 /// Loads the library when first called. Unavailable, with how to get it, where there is none or it is too

@@ -115,14 +115,27 @@ Status Hdf5Dataset::Parts::add_sources(const Path& folder, const Hdf5Options& op
     }
     OK_OR_RETURN(opened, open_all(file_of_part, {part.dataset}, options, nesting + 1));
     Source source{part.first_row, part.source_row, part.rows, std::move(opened[0])};
-    const Hdf5Dataset& dataset = *source.dataset;
-    if (dataset.type() != about.type || dataset.row_bytes() != row_bytes ||
-        part.source_row > dataset.rows() || part.rows > dataset.rows() - part.source_row) {
-      return corrupt("{}: '{}' in '{}' does not have the rows it should give", subject,
-                     printable(part.dataset), printable(part.file));
-    }
+    // Text is read as it lies there, and filled up as it is there.
+    if (sources.empty()) about.type.text_end = source.dataset->type().text_end;
+    RETURN_IF_ERROR(check_source(part, *source.dataset));
     sources.push_back(std::move(source));
   }
+  return {};
+}
+
+// libhdf5 would convert elements, and fill rows that are not there.
+Status Hdf5Dataset::Parts::check_source(const hdf5::VirtualPart& part, const Hdf5Dataset& source) const {
+  const auto unread = [&](const std::string& what) {
+    return invalid("{}: is virtual: '{}' in '{}' {}, which is not read", subject, printable(part.dataset),
+                   printable(part.file), what);
+  };
+  if (source.type() != about.type)
+    return unread(format("holds {} for {}", described(source.type()), described(about.type)));
+  if (source.row_bytes() != row_bytes)
+    return unread(format("has rows of {} bytes for {}", source.row_bytes(), row_bytes));
+  if (part.source_row > source.rows() || part.rows > source.rows() - part.source_row)
+    return unread(
+        format("has {} of the {} rows that are taken of it", source.rows(), part.source_row + part.rows));
   return {};
 }
 

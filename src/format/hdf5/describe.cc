@@ -67,6 +67,16 @@ class Answer {
   Status status_;
 };
 
+ElementType::TextEnd text_end(Answer& answer) {
+  using TextEnd = ElementType::TextEnd;
+  constexpr TextEnd kPaddings[] = {TextEnd::at_zero, TextEnd::before_zeros,
+                                   TextEnd::before_blanks};  // H5T_STR_*
+  const std::uint64_t padding = answer.number("padding");
+  if (padding < std::size(kPaddings)) return kPaddings[padding];
+  answer.wrong();
+  return {};
+}
+
 ElementType type_of(Answer& answer) {
   constexpr std::string_view kLetters = "biufEcSV";
   constexpr std::string_view kVarying = "TL";
@@ -85,8 +95,10 @@ ElementType type_of(Answer& answer) {
     answer.wrong();
     return {};
   }
-  return {
+  ElementType type{
       .kind = kKinds[kind], .bytes = static_cast<std::uint32_t>(bytes), .letter = letter[0], .time_unit = {}};
+  if (letter == "S") type.text_end = text_end(answer);
+  return type;
 }
 
 // What lists of different lengths are of.
@@ -207,7 +219,8 @@ Result<Json> parsed(const std::string& text, const Path& file) {
   if (!error->is_string() || code == 0 || code > static_cast<std::uint64_t>(Code::internal)) {
     return corrupt("{}: libhdf5's answer makes no sense", file);
   }
-  return Status(static_cast<Code>(code), error->get<std::string>());
+  const std::string cure = answer.has("cure") ? answer.text("cure") : std::string();
+  return Status(static_cast<Code>(code), error->get<std::string>()).cure("{}", cure);
 }
 
 }  // namespace

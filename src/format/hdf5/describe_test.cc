@@ -79,6 +79,48 @@ TEST(Hdf5Answer, an_error_keeps_its_code_and_words) {
   EXPECT_EQ(found.error().message(), "a.h5: is damaged");
 }
 
+TEST(Hdf5Answer, an_error_keeps_its_cure) {
+  EXPECT_EQ(error_of(R"({"error":"a.h5: is old","code":1,"cure":"a {} newer one"})"),
+            "a.h5: is old\n  try: a {} newer one");
+  EXPECT_EQ(error_of(R"({"error":"a.h5: is old","code":1,"cure":""})"), "a.h5: is old");
+}
+
+TEST(Hdf5Answer, text_ends_as_its_padding_says) {
+  using TextEnd = ElementType::TextEnd;
+  constexpr std::string_view kText =
+      R"({"path":"x","file":"a.h5","shape":[2],"letter":"S","padding":0,"bytes":4,"is_big":false,"fill":[0,0,0,0],)"
+      R"("layout":"contiguous","offset":9})";
+  constexpr std::pair<std::string_view, TextEnd> kEnds[] = {{R"("padding":0)", TextEnd::at_zero},
+                                                            {R"("padding":1)", TextEnd::before_zeros},
+                                                            {R"("padding":2)", TextEnd::before_blanks}};
+  for (const auto& [padding, end] : kEnds) {
+    const auto found = parse_answer(answer(kText, R"("padding":0)", padding), "a.h5", 1);
+    ASSERT_TRUE(found.ok()) << found.status().to_string();
+    EXPECT_EQ(found->front().type.text_end, end);
+  }
+  for (const std::string_view wrong : {R"("padding":3)", R"("padding":-1)", R"("padding":"0")", R"("x":0)"})
+    EXPECT_EQ(error_of(answer(kText, R"("padding":0)", wrong)), "a.h5: libhdf5's answer makes no sense");
+}
+
+TEST(Hdf5Answer, length_of_text_is_that_without_what_fills_it_up) {
+  using TextEnd = ElementType::TextEnd;
+  const auto length = [](TextEnd end, std::string_view text) {
+    ElementType type{.kind = ElementType::Kind::bytes, .bytes = 4, .letter = 'S', .time_unit = {}};
+    type.text_end = end;
+    return length_of_text(type, std::as_bytes(std::span(text)));
+  };
+  constexpr std::string_view kZeros("\0\0\0\0", 4);
+  for (const TextEnd end : {TextEnd::before_zeros, TextEnd::before_blanks, TextEnd::at_zero}) {
+    EXPECT_EQ(length(end, "abcd"), 4u);
+    EXPECT_EQ(length(end, kZeros), 0u);
+  }
+  EXPECT_EQ(length(TextEnd::before_zeros, std::string_view("a\0b\0", 4)), 3u);
+  EXPECT_EQ(length(TextEnd::before_zeros, "a   "), 4u);
+  EXPECT_EQ(length(TextEnd::before_blanks, " a  "), 2u);
+  EXPECT_EQ(length(TextEnd::before_blanks, "    "), 0u);
+  EXPECT_EQ(length(TextEnd::at_zero, std::string_view("a\0b ", 4)), 1u);
+}
+
 TEST(Hdf5Answer, what_makes_no_sense_is_an_error) {
   constexpr std::string_view kNonsense = "a.h5: libhdf5's answer makes no sense";
   EXPECT_EQ(error_of(""), kNonsense);

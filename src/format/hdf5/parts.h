@@ -36,6 +36,7 @@ struct Hdf5Dataset::Parts {
 
   Status prepare();
   Status add_sources(const Path& folder, const Hdf5Options& options, int nesting);
+  Status check_source(const hdf5::VirtualPart& part, const Hdf5Dataset& source) const;
   // Bytes that are stored for so many of the elements': more where these are a member of records.
   std::uint64_t stored_bytes(std::uint64_t elements) const {
     return about.member ? about.member->whole(elements) : elements;

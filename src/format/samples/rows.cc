@@ -57,7 +57,7 @@ Status RowArrays::take(const std::string& subject) {
     const std::optional<Array> array = status.ok() ? array_of(*store_, name) : std::nullopt;
     const std::optional<Values> values = status.ok() && !array ? values_of(*store_, name) : std::nullopt;
     if (!array && !values) {
-      others_.push_back(name);
+      others_.push_back({.name = name});
       continue;
     }
     if (array) arrays_.push_back(*array);
@@ -73,8 +73,9 @@ Status RowArrays::take(const std::string& subject) {
   if (is_empty) return invalid("{}: has no array with rows of numbers", subject);
   if (rows_ > kMostRows) return invalid("{}: has {} rows (at most {} are read)", subject, rows_, kMostRows);
   const auto is_other = [&](const auto& array) {
-    const bool has_other_rows = store_->shape(array.name)[0] != rows_;
-    if (has_other_rows) others_.push_back(array.name);
+    const std::uint64_t rows = store_->shape(array.name)[0];
+    const bool has_other_rows = rows != rows_;
+    if (has_other_rows) others_.push_back({array.name, rows});
     return has_other_rows;
   };
   std::erase_if(arrays_, is_other);
@@ -110,8 +111,7 @@ Result<ValueArray> RowArrays::places(const Values& values) const {
     texts.resize(std::min(kTextsAtOnce, rows_ - row) * bytes);
     RETURN_IF_ERROR(store_->read_rows(values.name, row, texts.size() / bytes, texts));
     for (std::uint64_t at = 0; at < texts.size(); at += bytes) {
-      std::uint64_t length = bytes;
-      while (length > 0 && texts[at + length - 1] == std::byte{0}) --length;
+      const std::uint64_t length = length_of_text(values.type, std::span(texts).subspan(at, bytes));
       found.places.push_back({row * bytes + at, length});
     }
   }
@@ -122,8 +122,7 @@ Result<std::string> RowArrays::text(const Values& values, std::uint64_t row) con
   std::vector<std::byte> letters(values.type.bytes);
   RETURN_IF_ERROR(store_->read_rows(values.name, row, 1, letters));
   if (values.is_utf32()) return text_of_utf32(letters);
-  const std::string text(reinterpret_cast<const char*>(letters.data()), letters.size());
-  return text.substr(0, text.find_last_not_of('\0') + 1);
+  return std::string(reinterpret_cast<const char*>(letters.data()), length_of_text(values.type, letters));
 }
 
 Result<std::vector<ShardPart>> RowArrays::parts() const { return store_->parts(); }

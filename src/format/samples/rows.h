@@ -40,6 +40,12 @@ class RowArrays {
     bool is_utf32() const { return type.kind == ElementType::Kind::text; }
   };
 
+  /// An array of which samples have nothing.
+  struct Other {
+    std::string name;
+    std::uint64_t rows = 0;  ///< 0 for one of neither numbers nor text
+  };
+
   /// Those with as many rows as the one with most bytes has. Errors as SampleArrays::open(); Invalid where
   /// there is none that can be read, or more than 256 arrays.
   static Result<RowArrays> open(const Path& file, ArrayFormat format);
@@ -54,7 +60,7 @@ class RowArrays {
   /// Sorted by name.
   const std::vector<Values>& values() const { return values_; }
   /// The others: of another number of rows, or of what is neither numbers nor text.
-  const std::vector<std::string>& others() const { return others_; }
+  const std::vector<Other>& others() const { return others_; }
 
   /// The same of one that may be virtual: its rows in order.
   Result<std::vector<RowPiece>> pieces(const Array& array) const;
@@ -62,10 +68,10 @@ class RowArrays {
   Result<std::vector<ShardPart>> parts() const;
   /// Where its chunks lie. Invalid, saying why, where they are in no one file.
   Result<ChunkedArray> chunked(const Array& array) const;
-  /// Where each row's value lies, text of a fixed size without the zeros behind it. Invalid, saying why,
+  /// Where each row's value lies, text of a fixed size without what fills it up. Invalid, saying why,
   /// where that is in no one file, Corrupt for what does not hold. REQUIRES: not UTF-32.
   Result<ValueArray> places(const Values& values) const;
-  /// Text of a row, of a fixed size there: UTF-32, or without the zeros behind it. REQUIRES: row < rows().
+  /// Text of a row, of a fixed size there: UTF-32, or without what fills it up. REQUIRES: row < rows().
   Result<std::string> text(const Values& values, std::uint64_t row) const;
   /// Rows of `array`, C order, little-endian. REQUIRES: first + count <= rows(), and `out` has room for them.
   Status read(const Array& array, std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;
@@ -78,7 +84,7 @@ class RowArrays {
   std::uint64_t rows_ = 0;
   std::vector<Array> arrays_;
   std::vector<Values> values_;
-  std::vector<std::string> others_;
+  std::vector<Other> others_;
 };
 
 }  // namespace stoker::formats

@@ -99,18 +99,20 @@ Result<std::string> pack(const BytesCodec& codec, Bytes bytes) {
     }
     case CodecKind::crc32c: {
       const std::uint32_t crc = crc32c(bytes);
-      std::string with_crc(text_of(bytes));
-      return with_crc.append(reinterpret_cast<const char*>(&crc), sizeof crc);
+      const std::string stored(reinterpret_cast<const char*>(&crc), sizeof crc);
+      const std::string content(text_of(bytes));
+      return codec.is_crc_first ? stored + content : content + stored;
     }
   }
   return internal("no such codec");
 }
 
-// Bytes without the CRC that ends them.
-Result<Bytes> without_crc(Bytes bytes, std::string_view subject) {
+// Bytes without the CRC that ends or begins them.
+Result<Bytes> without_crc(const BytesCodec& codec, Bytes bytes, std::string_view subject) {
   if (bytes.size() < kCrcBytes) return corrupt("{}: too short for its CRC-32C", subject);
-  const Bytes content = bytes.first(bytes.size() - kCrcBytes);
-  const auto expected = load<std::uint32_t>(bytes, content.size());
+  const std::size_t length = bytes.size() - kCrcBytes;
+  const Bytes content = codec.is_crc_first ? bytes.last(length) : bytes.first(length);
+  const auto expected = load<std::uint32_t>(bytes, codec.is_crc_first ? 0 : length);
   const std::uint32_t found = crc32c(content);
   if (expected != found)
     return corrupt("{}: CRC-32C expected {:08x}, found {:08x}", subject, expected, found);
@@ -132,7 +134,7 @@ Result<Buffer> unpacked(const Pipeline& pipeline, std::uint64_t bytes, Bytes sto
   for (std::size_t i = pipeline.codecs.size(); i-- > 0;) {
     const BytesCodec& codec = pipeline.codecs[i];
     if (codec.kind == CodecKind::crc32c) {
-      OK_OR_RETURN(content, without_crc(now, subject));
+      OK_OR_RETURN(content, without_crc(codec, now, subject));
       now = content;
       continue;
     }
@@ -198,16 +200,18 @@ Result<Buffer> decode_chunk(const Pipeline& pipeline, ChunkShape shape, Bytes st
 Result<std::uint64_t> unpacked_bytes(const Pipeline& pipeline, Bytes stored, std::uint64_t most,
                                      std::string_view subject) {
   std::uint64_t bytes = stored.size();
+  std::uint64_t begin = 0;  // of them in `stored`, as long as nothing was unpacked
   for (std::size_t i = pipeline.codecs.size(); i-- > 0;) {
     const BytesCodec& codec = pipeline.codecs[i];
     if (codec.kind == CodecKind::shuffle) continue;
     if (codec.kind == CodecKind::crc32c) {
       if (bytes < kCrcBytes) return corrupt("{}: too short for its CRC-32C", subject);
       bytes -= kCrcBytes;
+      if (codec.is_crc_first) begin += kCrcBytes;
       continue;
     }
     // The only one that compresses: what is left of `stored` is what it made.
-    OK_OR_RETURN(expanded, expanded_bytes(codec, stored.first(bytes), most, subject));
+    OK_OR_RETURN(expanded, expanded_bytes(codec, stored.subspan(begin, bytes), most, subject));
     bytes = expanded;
   }
   if (bytes > most)

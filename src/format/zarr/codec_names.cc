@@ -35,7 +35,8 @@ BytesCodec::Shuffle shuffle_way(Fields& fields, const Json& value, std::uint32_t
 }
 
 void take_blosc(Fields& fields, const Json& from, std::uint32_t element_bytes, BytesCodec& codec) {
-  codec.compressor = fields.text(from, "cname");
+  // numcodecs' own where it is left out.
+  codec.compressor = from.contains("cname") ? fields.text(from, "cname") : "lz4";
   if (std::find(kCompressors.begin(), kCompressors.end(), codec.compressor) == kCompressors.end()) {
     fields.refuse("cname", format("blosc has no compressor '{}'{}", printable(codec.compressor),
                                   suggestion(codec.compressor, kCompressors)));
@@ -69,7 +70,12 @@ BytesCodec bytes_codec(Fields& fields, std::string_view name, const Json& from, 
     codec.element_bytes = static_cast<std::uint32_t>(fields.integer(from, "elementsize", 4));
     if (codec.element_bytes == 0 || codec.element_bytes > 4096)
       fields.damaged("elementsize", "is not a size");
-  } else if (codec.kind != Kind::crc32c && codec.kind != Kind::lz4) {
+  } else if (codec.kind == Kind::crc32c) {
+    const Json& location = fields.find(from, "location");
+    codec.is_crc_first = location == "start";
+    if (!location.is_null() && location != "start" && location != "end")
+      fields.damaged("location", "is neither \"start\" nor \"end\"");
+  } else if (codec.kind != Kind::lz4) {
     codec.level = static_cast<int>(fields.integer(from, "level", codec.kind == Kind::zstd ? 0 : 1));
     codec.has_checksum = codec.kind == Kind::zstd && fields.truth(from, "checksum", false);
     if (codec.level > kMostLevel) fields.damaged("level", "is not a level");
@@ -91,7 +97,9 @@ Json codec_json(const BytesCodec& codec, int version) {
     settings["elementsize"] = codec.element_bytes;
   } else if (codec.kind == Kind::lz4) {
     settings["acceleration"] = 1;
-  } else if (codec.kind != Kind::crc32c) {
+  } else if (codec.kind == Kind::crc32c) {
+    if (codec.is_crc_first) settings["location"] = "start";
+  } else {
     settings["level"] = codec.level;
     if (codec.kind == Kind::zstd && (version == 3 || codec.has_checksum))
       settings["checksum"] = codec.has_checksum;
@@ -101,8 +109,8 @@ Json codec_json(const BytesCodec& codec, int version) {
     named.update(settings);
     return named;
   }
-  const bool is_extension =
-      codec.kind == Kind::zlib || codec.kind == Kind::lz4 || codec.kind == Kind::shuffle;
+  const bool is_extension = codec.kind == Kind::zlib || codec.kind == Kind::lz4 ||
+                            codec.kind == Kind::shuffle || codec.is_crc_first;
   Json named = {{"name", format("{}{}", is_extension ? "numcodecs." : "", to_text(codec.kind))}};
   if (!settings.empty()) named["configuration"] = std::move(settings);
   return named;

@@ -25,6 +25,7 @@ struct BytesCodec {
   Kind kind = Kind::zstd;
   int level = 0;
   bool has_checksum = false;        ///< zstd
+  bool is_crc_first = false;        ///< crc32c: before the bytes that it is of, as numcodecs can have it
   std::string compressor = "lz4";   ///< blosc: blosclz, lz4, lz4hc, snappy, zlib, zstd
   Shuffle shuffle = Shuffle::none;  ///< blosc
   std::uint32_t element_bytes = 1;  ///< blosc, shuffle

@@ -71,6 +71,36 @@ TEST(ZarrMetadata, what_is_written_reads_back_the_same) {
   EXPECT_EQ(parse_zarr_v3(to_json(*v3), "again").value(), *v3);
 }
 
+TEST(ZarrMetadata, a_checksum_of_numcodecs_may_stand_first) {
+  const std::string v2_text =
+      replaced(kV2, R"("filters": null)", R"("filters": [{"id": "crc32c", "location": "start"}])");
+  const auto v2 = parse_zarr_v2(v2_text, "", "x");
+  ASSERT_TRUE(v2.ok()) << v2.error().message();
+  EXPECT_TRUE(v2->pipeline.codecs[0].is_crc_first);
+  EXPECT_EQ(parse_zarr_v2(to_json(*v2), "", "again").value(), *v2);
+  const std::string v3_text =
+      replaced(kV3, R"({"name": "zstd", "configuration": {"level": 1}})",
+               R"({"name": "numcodecs.crc32c", "configuration": {"location": "start"}}, {"name": "crc32c"})");
+  const auto v3 = parse_zarr_v3(v3_text, "x");
+  ASSERT_TRUE(v3.ok()) << v3.error().message();
+  EXPECT_TRUE(v3->sharding->inner.codecs[0].is_crc_first);
+  EXPECT_FALSE(v3->sharding->inner.codecs[1].is_crc_first);
+  EXPECT_EQ(parse_zarr_v3(to_json(*v3), "again").value(), *v3);
+  EXPECT_EQ(v2_error(R"("filters": null)", R"("filters": [{"id": "crc32c", "location": "middle"}])"),
+            R"(x/.zarray: location: is neither "start" nor "end")");
+}
+
+TEST(ZarrMetadata, what_blosc_of_numcodecs_leaves_out_is_as_there) {
+  const auto metadata = parse_zarr_v3(replaced(kV3, R"({"name": "zstd", "configuration": {"level": 1}})",
+                                               R"({"name": "numcodecs.blosc", "configuration": {}})"),
+                                      "x");
+  ASSERT_TRUE(metadata.ok()) << metadata.error().message();
+  const BytesCodec& codec = metadata->sharding->inner.codecs[0];
+  EXPECT_EQ(codec.compressor, "lz4");
+  EXPECT_EQ(codec.level, 5);
+  EXPECT_EQ(codec.shuffle, BytesCodec::Shuffle::bytes);
+}
+
 TEST(ZarrMetadata, a_scalar_has_one_chunk) {
   ZarrMetadata scalar;
   EXPECT_EQ(chunk_key(scalar, {}), "c");

@@ -53,7 +53,10 @@ class ChunkAsker {
       into["places"] = Json::array();
       return {};
     }
-    Places places{&counts, &chunks};
+    unsigned options = 0;
+    if (h5_.H5Pget_chunk_opts(made, &options) < 0) return broken();
+    constexpr unsigned kPlainEdges = 2;  // H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS
+    Places places{&shape_, &counts, &chunks, (options & kPlainEdges) != 0};
     RETURN_IF_ERROR(list_chunks(dataset, places));
     RETURN_IF_ERROR(move_by_userblock(dataset, chunks, counts, places));
     into["places"] = std::move(places.list);
@@ -62,17 +65,25 @@ class ChunkAsker {
 
  private:
   struct Places {
+    const Extents* shape = nullptr;
     const Extents* counts = nullptr;
     const Extents* chunks = nullptr;
+    // No filter was applied to chunks that reach beyond the shape, whatever their mask says.
+    bool has_plain_edges = false;
     Json list = Json::array();  // number, offset, bytes, mask: one after the other
     void add(const Size* offset, unsigned mask, std::uint64_t address, Size bytes) {
+      constexpr unsigned kNoFilter = ~0u;
       std::uint64_t number = 0;
-      for (std::size_t d = 0; d < chunks->size(); ++d)
-        number = number * (*counts)[d] + offset[d] / (*chunks)[d];
+      bool is_edge = false;
+      for (std::size_t d = 0; d < chunks->size(); ++d) {
+        const std::uint64_t at = offset[d] / (*chunks)[d];
+        number = number * (*counts)[d] + at;
+        is_edge = is_edge || (*shape)[d] / (*chunks)[d] <= at;
+      }
       list.push_back(number);
       list.push_back(address);
       list.push_back(bytes & 0xFFFFFFFFu);
-      list.push_back(mask);
+      list.push_back(has_plain_edges && is_edge ? kNoFilter : mask);
     }
   };
 
@@ -100,11 +111,10 @@ class ChunkAsker {
   }
 
   // With bytes of somebody else's before the file (MATLAB's have 512), versions of libhdf5 differ in whether
-  // addresses count them: the first chunk, read both ways, tells.
+  // addresses of chunks count them. A chunk, read both ways, has to agree with the version; alone it would
+  // not do: one of zeros behind zeros is the same at both places.
   Status move_by_userblock(Id dataset, const Extents& chunks, const Extents& counts, Places& places) const {
-    Size block = 0;
-    const Handle made(h5_.H5Fget_create_plist(file_.id), h5_.H5Pclose);
-    if (h5_.H5Pget_userblock(made.get(), &block) < 0) return broken();
+    const std::uint64_t block = file_.userblock;
     if (block == 0 || places.list.empty()) return {};
     const std::uint64_t bytes = places.list[2];
     if (bytes == 0 || bytes > (std::uint64_t{1} << 31)) return broken();
@@ -117,7 +127,8 @@ class ChunkAsker {
     std::uint32_t mask = 0;
     if (h5_.H5Dread_chunk(dataset, kDefault, offset.data(), &mask, by_library.data()) < 0) return broken();
     OK_OR_RETURN(file, File::open_read(file_.path));
-    for (const std::uint64_t shift : {std::uint64_t{0}, static_cast<std::uint64_t>(block)}) {
+    const std::uint64_t likely = h5_.counts_userblock ? 0 : block;
+    for (const std::uint64_t shift : {likely, block - likely}) {
       if (!file.read_at(places.list[1].get<std::uint64_t>() + shift, by_us).ok() || by_us != by_library)
         continue;
       for (std::size_t i = 1; i < places.list.size(); i += 4) {
@@ -128,7 +139,7 @@ class ChunkAsker {
     return broken();
   }
 
-  Status broken() const { return corrupt("{}: is damaged ({})", file_.subject, h5_.last_error()); }
+  Status broken() const { return h5_.failure(file_.subject, "is damaged", h5_.last_error()); }
   Status unread(std::string_view what) const { return invalid("{}: {}", file_.subject, what); }
 
   const Api& h5_;

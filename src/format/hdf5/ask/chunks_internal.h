@@ -1,6 +1,7 @@
 // The child's side of describe.h: the chunks of a dataset and what packed them. Used only inside this folder.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,11 +13,11 @@
 
 namespace stoker::formats::hdf5 {
 
-/// The open file that a dataset lies in. What `path` and `subject` name must outlive it.
+/// The file that a dataset lies in. What `path` and `subject` name must outlive it.
 struct AskedFile {
   const Path& path;
-  const std::string& subject;  ///< begins every error text: file and dataset
-  Id id = -1;
+  const std::string& subject;   ///< begins every error text: file and dataset
+  std::uint64_t userblock = 0;  ///< bytes of somebody else's at its beginning
 };
 
 /// Adds `filters`, `chunks` and `places` of a dataset in chunks. Invalid, beginning with the subject, for

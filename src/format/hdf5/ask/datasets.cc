@@ -26,7 +26,8 @@ constexpr std::size_t kLongestName = 4096;
 std::string answer(const Json& json) { return json_ascii(json); }
 
 std::string failure(const Status& status) {
-  return answer({{"error", status.message()}, {"code", static_cast<int>(status.code())}});
+  return answer(
+      {{"error", status.message()}, {"code", static_cast<int>(status.code())}, {"cure", status.cure()}});
 }
 
 // Stops at an external link, and notes that there was one in the last of libhdf5's seven arguments.
@@ -43,7 +44,7 @@ class Asker {
     if (h5_.H5open() < 0) return unavailable("HDF5: {} does not start", h5_.library);
     h5_.H5Eset_auto2(kDefault, nullptr, nullptr);
     id_ = h5_.H5Fopen(file_.c_str(), 0, kDefault);
-    if (id_ < 0) return corrupt("{}: libhdf5 cannot open it ({})", file_, h5_.last_error());
+    if (id_ < 0) return h5_.failure(format("{}", file_), "libhdf5 cannot open it", h5_.last_error());
     access_ = h5_.H5Pcreate(*h5_.H5P_CLS_DATASET_ACCESS_ID_g);
     if (links_ == ExternalLinks::refuse) h5_.H5Pset_elink_cb(access_, kRefuseExternal, &met_external_);
     return {};
@@ -79,7 +80,7 @@ class Asker {
     const Handle object = open(name, member);
     if (met_external_)
       return invalid("{}: is behind an external link (which is not followed unless allowed)", subject_);
-    if (!object.is_open()) return not_found("{}: is not there ({})", subject_, why_not_open_);
+    if (!object.is_open()) return not_open();
     if (static_cast<Object>(h5_.H5Iget_type(object.get())) != Object::dataset) {
       return invalid("{}: is no dataset", subject_);
     }
@@ -87,10 +88,8 @@ class Asker {
     const Handle type(h5_.H5Dget_type(object.get()), h5_.H5Tclose);
     const Handle made(h5_.H5Dget_create_plist(object.get()), h5_.H5Pclose);
     if (!space.is_open() || !type.is_open() || !made.is_open()) return broken();
-    std::array<char, kLongestName> holder{};
-    if (h5_.H5Fget_name(object.get(), holder.data(), holder.size()) < 0) return broken();
     into["path"] = name;
-    into["file"] = holder.data();
+    RETURN_IF_ERROR(take_holder(object.get(), into));
     OK_OR_RETURN(element, element_of(h5_, subject_, type.get(), member));
     if (element.record_bytes > 0 && !member_of(element).holds()) return broken();
     RETURN_IF_ERROR(take_shape(space.get(), element, into));
@@ -108,9 +107,13 @@ class Asker {
 
  private:
   Status damaged(const std::string& path) const {
-    return corrupt("{}: '/{}' is damaged ({})", file_, printable(path), h5_.last_error());
+    return h5_.failure(format("{}: '/{}'", file_, printable(path)), "is damaged", h5_.last_error());
   }
-  Status broken() const { return corrupt("{}: is damaged ({})", subject_, h5_.last_error()); }
+  Status broken() const { return h5_.failure(subject_, "is damaged", h5_.last_error()); }
+  Status not_open() const {
+    if (Api::is_of_newer(why_not_open_)) return h5_.failure(subject_, "is damaged", why_not_open_);
+    return not_found("{}: is not there ({})", subject_, why_not_open_);
+  }
   Status unread(std::string_view what) const { return invalid("{}: {}", subject_, what); }
 
   // A dataset's own name, or where it holds records those of their members behind it.
@@ -134,12 +137,34 @@ class Asker {
     for (std::size_t at = name.rfind('/'); at != std::string::npos && at > 0; at = name.rfind('/', at - 1)) {
       Handle before(h5_.H5Oopen(id_, name.substr(0, at).c_str(), access_), h5_.H5Oclose);
       if (met_external_) break;
-      if (!before.is_open()) continue;
+      if (!before.is_open()) {
+        const std::string why = h5_.last_error();
+        if (Api::is_of_newer(why)) why_not_open_ = why;
+        continue;
+      }
       if (static_cast<Object>(h5_.H5Iget_type(before.get())) != Object::dataset) break;
       member = name.substr(at + 1);
       return before;
     }
     return whole;
+  }
+
+  // The file that the dataset lies in: another one behind an external link.
+  Status take_holder(Id object, Json& into) {
+    std::array<char, kLongestName> name{};
+    const Handle file(h5_.H5Iget_file_id(object), h5_.H5Fclose);
+    if (!file.is_open()) return broken();
+    const Handle made(h5_.H5Fget_create_plist(file.get()), h5_.H5Pclose);
+    std::size_t address_bytes = 0, length_bytes = 0;
+    if (h5_.H5Fget_name(object, name.data(), name.size()) < 0 ||
+        h5_.H5Pget_userblock(made.get(), &userblock_) < 0 ||
+        h5_.H5Pget_sizes(made.get(), &address_bytes, &length_bytes) < 0) {
+      return broken();
+    }
+    has_short_addresses_ = address_bytes != 8 || length_bytes != 8;
+    holder_ = name.data();
+    into["file"] = name.data();
+    return {};
   }
 
   Status take_shape(Id space, const Element& element, Json& into) {
@@ -208,16 +233,9 @@ class Asker {
   // Of values in heaps: where addresses begin. What was never written must read as nothing, which references
   // of zeros are.
   Status take_heaps(Id made, Id type, Json& into) {
-    const Handle file(h5_.H5Fget_create_plist(id_), h5_.H5Pclose);
-    Size block = 0;
-    std::size_t address_bytes = 0, length_bytes = 0;
-    if (h5_.H5Pget_userblock(file.get(), &block) < 0 ||
-        h5_.H5Pget_sizes(file.get(), &address_bytes, &length_bytes) < 0) {
-      return broken();
-    }
-    if (address_bytes != 8 || length_bytes != 8)
+    if (has_short_addresses_)
       return unread("has values of different lengths in a file of short addresses, which is not read");
-    into["base"] = block;
+    into["base"] = userblock_;
     into["fill"] = std::vector<std::uint8_t>(ElementType::kReferenceBytes);
     constexpr int kOfUser = 2;
     int defined = 0;
@@ -245,16 +263,22 @@ class Asker {
         return take_inline(dataset, type, into);
       case Layout::contiguous:
         into["layout"] = "contiguous";
-        into["offset"] = h5_.H5Dget_offset(dataset);
+        into["offset"] = place_of(dataset);
         return {};
       case Layout::chunked:
         into["layout"] = "chunked";
-        return ask_chunks(h5_, {file_, subject_, id_}, dataset, shape_, into);
+        return ask_chunks(h5_, {holder_, subject_, userblock_}, dataset, shape_, into);
       case Layout::virtual_:
         into["layout"] = "parts";
         return take_parts(made, into);
     }
     return broken();
+  }
+
+  // libhdf5 adds the userblock even to the address that says that there is none.
+  std::uint64_t place_of(Id dataset) const {
+    const std::uint64_t at = h5_.H5Dget_offset(dataset);
+    return at == kNoAddress + userblock_ ? kNoAddress : at;
   }
 
   // In the file's own type, so that nothing is converted.
@@ -333,6 +357,10 @@ class Asker {
   std::string subject_;
   std::string why_not_open_;
   bool met_external_ = false;
+  // Of the file that the dataset at hand lies in.
+  Path holder_;
+  Size userblock_ = 0;
+  bool has_short_addresses_ = false;
   Id id_ = -1;
   Id access_ = kDefault;
   Extents shape_;

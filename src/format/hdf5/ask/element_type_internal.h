@@ -14,9 +14,12 @@ namespace stoker::formats::hdf5 {
 /// file.
 bool is_varying(const Api& h5, Id type);
 
-/// Adds `letter`, `bytes` and `is_big` as NumPy has them; of values of different lengths those of
-/// ElementType, and in `of` what a list is of. Invalid, beginning with `subject`, for types that are not
-/// read.
+/// The name of a record's member, or an enumeration's.
+std::string member_name(const Api& h5, Id type, unsigned member);
+
+/// Adds `letter`, `bytes` and `is_big` as NumPy has them, of text `padding` as HDF5 counts its kinds; of
+/// values of different lengths those of ElementType, and in `of` what a list is of. Invalid, beginning with
+/// `subject`, for types that are not read.
 Status ask_type(const Api& h5, const std::string& subject, Id type, nlohmann::json& into);
 
 }  // namespace stoker::formats::hdf5

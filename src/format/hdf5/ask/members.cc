@@ -16,14 +16,6 @@ constexpr std::size_t kMostTold = 8;
 
 Class class_of(const Api& h5, Id type) { return static_cast<Class>(h5.H5Tget_class(type)); }
 
-std::string name_of(const Api& h5, Id record, unsigned member) {
-  char* const text = h5.H5Tget_member_name(record, member);
-  if (text == nullptr) return {};
-  std::string name = text;
-  h5.H5free_memory(text);
-  return name;
-}
-
 // Numbers of an array's array are those of one with the dimensions of both.
 Handle without_arrays(const Api& h5, Handle type, Extents& dimensions) {
   if (!type.is_open() || class_of(h5, type.get()) != Class::array) return type;
@@ -60,7 +52,7 @@ class Members {
       if (found_.size() == kMostMembers) return "has records of more than 4 096 members, which is not read";
       Handle type(h5_.H5Tget_member_type(record, i), h5_.H5Tclose);
       if (!type.is_open()) return "has records with a damaged member";
-      const std::string path = before + name_of(h5_, record, i);
+      const std::string path = before + member_name(h5_, record, i);
       const std::uint64_t at = offset + h5_.H5Tget_member_offset(record, i);
       if (is_record(h5_, type.get())) {
         const std::string_view why = take(type.get(), path + "/", at, depth + 1);
@@ -123,8 +115,8 @@ bool is_record(const Api& h5, Id type) {
     const Handle member(h5.H5Tget_member_type(type, i), h5.H5Tclose);
     if (!member.is_open() || class_of(h5, member.get()) != Class::floating) return true;
   }
-  const std::string first = to_lower(name_of(h5, type, 0));
-  const std::string second = to_lower(name_of(h5, type, 1));
+  const std::string first = to_lower(member_name(h5, type, 0));
+  const std::string second = to_lower(member_name(h5, type, 1));
   return std::none_of(std::begin(kComplex), std::end(kComplex),
                       [&](const auto& names) { return names.first == first && names.second == second; });
 }
