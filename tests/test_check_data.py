@@ -1,6 +1,5 @@
 """stoker check: what it finds in a job's datasets and in its allocation, word by word."""
 
-import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
+from versions import version_of
 
 JOB = """\
 name: cifar
@@ -18,34 +18,16 @@ data:
 """
 
 
-def version(manifest: dict) -> str:
-    """The dataset's version as docs/formats/manifest.md has it."""
-    named = lambda text: f"{len(text.encode())}:{text}"  # noqa: E731
-    schema = manifest["schema"]
-    lines = ["stoker-dataset-1", f"container {named(schema['container'])}", f"components {len(schema['components'])}"]
-    lines += [f"{named(part['name'])} {part['kind']}" for part in schema["components"]]
-    lines += [
-        f"labels {schema['labels'] or 'none'}",
-        f"classes {len(schema['classes'])}",
-        *map(named, schema["classes"]),
-    ]
-    lines += [f"splits {len(manifest['splits'])}"]
-    for split in manifest["splits"]:
-        lines += [f"{named(split['name'])} {len(split['shards'])}"]
-        lines += [shard["sha256"] for shard in split["shards"]]
-    return hashlib.sha256("".join(line + "\n" for line in lines).encode()).hexdigest()
-
-
 class Edited:
     """A dataset whose manifest a test changes; the manifest stays one that Stoker takes."""
 
     def __init__(self, folder: Path):
         self.path = folder / "manifest.json"
         self.value = json.loads(self.path.read_text())
-        assert version(self.value) == self.value["version"], "the page of the format tells how it is computed"
+        assert version_of(self.value) == self.value["version"], "the page of the format tells how it is computed"
 
     def save(self) -> None:
-        self.value["version"] = version(self.value)
+        self.value["version"] = version_of(self.value)
         self.path.write_text(json.dumps(self.value))
 
 

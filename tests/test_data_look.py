@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from packing import jpeg, make_images, members
 from PIL import Image
+from versions import without_content
 
 
 def write_shard(path: Path, samples: dict[str, dict[str, bytes]]) -> None:
@@ -189,6 +190,74 @@ def test_diff_tells_samples_that_went_to_another_split_or_class(stoker, tmp_path
         "  1 in another split: a (train → val)",
         "  1 the same",
     ]
+
+
+def pack_labelled(stoker, name: str, labels: str) -> Path:
+    """A dataset of 0.jpg, 1.jpg, ... with these labels, which are in its index alone."""
+    for i in range(len(labels.split())):
+        (stoker.folder / f"{i}.jpg").write_bytes(jpeg(i))
+    rows = (f"{i}.jpg,{label}\n" for i, label in enumerate(labels.split()))
+    (stoker.folder / f"{name}.csv").write_text("path,label\n" + "".join(rows))
+    stoker("data", "pack", f"{name}.csv", name, code=0)
+    return stoker.folder / name
+
+
+def test_labels_that_only_the_index_has_are_part_of_the_version(stoker, python):
+    one, two = (pack_labelled(stoker, *words) for words in (("one", "cat dog cat"), ("two", "cat cat dog")))
+    assert (one / "all-000000.tar").read_bytes() == (two / "all-000000.tar").read_bytes()
+    assert (
+        pack_labelled(stoker, "again", "cat dog cat").joinpath("manifest.json").read_bytes()
+        == (one / "manifest.json").read_bytes()
+    )
+    lines = stoker("data", "diff", "one", "two", code=1).out.splitlines()
+    assert lines[1:] == ["  2 with another label: 1 (dog → cat), 2 (cat → dog)", "  1 the same"]
+    code = """
+import stoker
+options = {"batch_size": 1, "transform": None, "tensors": "dlpack"}
+state = stoker.Loader("one", **options).state_dict()
+stoker.Loader("again", **options).load_state_dict(state)
+try:
+    stoker.Loader("two", **options).load_state_dict(state)
+except stoker.InvalidError as error:
+    print(error)
+"""
+    assert python(code).startswith("loader: the state to load is of dataset version ")
+
+
+def test_diff_does_not_trust_versions_that_older_stokers_gave(stoker):
+    """They did not take in what only the index says."""
+    for name, labels in (("one", "cat dog cat"), ("two", "cat cat dog")):
+        manifest = pack_labelled(stoker, name, labels) / "manifest.json"
+        shutil.copytree(stoker.folder / name, stoker.folder / f"old-{name}")
+        old = without_content(json.loads(manifest.read_text()))
+        (stoker.folder / f"old-{name}/manifest.json").write_text(json.dumps(old))
+        stoker("data", "verify", f"old-{name}", "--full", code=0)
+    found = json.loads(stoker("data", "diff", "old-one", "old-two", "--json", code=1).out)
+    assert found["first"] == found["second"]
+    assert (found["is_same"], found["counts"]["relabelled"]) == (False, 2)
+    same = stoker("data", "diff", "old-one", "one", code=0).out
+    assert re.fullmatch(r"old-one and one hold the same, under two versions: [0-9a-f]{8} and [0-9a-f]{8}\n", same)
+
+
+def test_a_tar_whose_samples_do_not_all_have_labels_keeps_those_that_are_there(stoker, python, tmp_path):
+    (tmp_path / "in").mkdir()
+    files = [{"jpg": jpeg(i), "cls": text} for i, text in enumerate((b"3", b"cat", b"-2"))] + [{"jpg": jpeg(3)}]
+    write_shard(tmp_path / "in/train-000000.tar", {f"{i}": sample for i, sample in enumerate(files)})
+    done = stoker("data", "index", "in", code=0)
+    assert done.out.splitlines()[2:] == [
+        "  not carried: cls that is no natural number (2 samples)",
+        "  no label: 3 of 4 samples, which have -1",
+    ]
+    code = """
+import stoker
+for batch in stoker.Loader("in", batch_size=4, shuffle=False, transform=None, tensors="dlpack"):
+    print(list(memoryview(batch["label"])))
+"""
+    assert python(code) == "[3, -1, -1, -1]\n"
+    before = (tmp_path / "in/index.bin").read_bytes()
+    (tmp_path / "in/index.bin").unlink()
+    stoker("data", "index", "in", code=0)
+    assert (tmp_path / "in/index.bin").read_bytes() == before
 
 
 def test_a_contact_sheet_shows_pictures_of_every_class_and_what_is_broken(stoker, photos, tmp_path):

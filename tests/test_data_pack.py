@@ -10,6 +10,7 @@ import subprocess
 import tarfile
 
 from packing import jpeg, make_images, members, tree
+from versions import content_of
 
 
 def test_class_folders_become_labelled_samples(stoker, photos):
@@ -224,6 +225,7 @@ def test_json_is_one_value_also_on_error(stoker, photos):
         "images_encoded_anew": 0,
         "files_left_out": 0,
         "left_out": {},
+        "notes": [],
         "not_carried": {},
         "table": None,
         "shards_done_before": 0,
@@ -254,7 +256,9 @@ def test_version_and_hashes_are_as_the_format_page_says(stoker, photos, tmp_path
     stoker("data", "pack", "photos", "out", "--shards", "2", code=0)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     lines = ["stoker-dataset-1", "container 3:tar", "components 1", "3:jpg image", "labels int64", "classes 2"]
-    lines += ["3:cat", "3:dog", "splits 1", "3:all 2"]
+    content = content_of((tmp_path / "out/index.bin").read_bytes())
+    assert (manifest["incompatible_features"], manifest["index"]["content"]) == (["index-content"], content)
+    lines += ["3:cat", "3:dog", f"content {content}", "splits 1", "3:all 2"]
     for shard in manifest["splits"][0]["shards"]:
         data = (tmp_path / "out" / shard["file"]).read_bytes()
         blocks = [hashlib.sha256(data[i : i + (4 << 20)]).digest() for i in range(0, len(data), 4 << 20)]

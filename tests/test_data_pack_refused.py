@@ -175,6 +175,28 @@ def test_bad_options_are_refused(stoker, photos):
     assert refusal(stoker, "photos", "out", "--shard-size", "0B") == "data pack: --shard-size: 0 bytes hold no sample\n"
 
 
+def test_what_is_empty_on_the_command_line_is_refused(stoker, photos):
+    def says(*words: str) -> str:
+        return stoker("data", *words, code=2).err
+
+    for option in ("--split", "--for", "--part", "--where", "--label"):
+        assert says("pack", "photos", "out", option, "") == f"data pack: {option}: is empty\n"
+    name = "a name is empty ('')\n  try: stoker data pack --help\n"
+    assert says("pack", "photos", "") == says("pack", "", "out") == f"data pack: {name}"
+    assert says("sample", "photos", "--split", "") == "data sample: --split: is empty\n"
+    assert says("index", "photos", "--where", "") == "data index: --where: is empty\n"
+    assert says("lint", "photos", "--for", "") == "data lint: --for: is empty\n"
+    assert says("convert", "photos", "out", "--where", "") == "data convert: --where: is empty\n"
+
+
+def test_label_where_labels_was_meant_is_told(stoker, photos):
+    assert refusal(stoker, "photos", "out", "--label", "cls") == (
+        "photos: holds no Parquet: --columns, --tensor, --where, --label, --key and --missing are for tables\n"
+        "  try: --labels cls, where the labels of all samples are to be written so\n"
+    )
+    assert "try:" not in refusal(stoker, "photos", "out", "--label", "species")
+
+
 @pytest.mark.needs("root")
 def test_files_and_folders_without_permission_are_named(stoker, open_folder):
     folder = make_images(open_folder / "in", {"cat": 3})

@@ -3,6 +3,7 @@
 import decimal
 import json
 import random
+import re
 
 import numpy
 import packing
@@ -124,9 +125,24 @@ def test_what_was_chosen_and_left_out_is_said(stoker, tmp_path):
     flowers(tmp_path / "hub")
     options = ("--tensor", "x=age,height", "--missing", "drop", "--where", "sepal >= 0 and part = 'train'")
     lines = stoker("data", "index", "hub", *options, code=0).out.splitlines()
-    assert lines[2] == "  40 of 60 rows chosen, 4 of 6 row groups read (--where)"
-    assert lines[3].endswith(" rows left out: a value is missing (--missing drop)")
+    assert any(re.fullmatch(r"  not carried: sepal \([1-9]\d* samples\)", line) for line in lines)
+    assert lines[-2] == "  40 of 60 rows chosen, 4 of 6 row groups read (--where)"
+    assert lines[-1].endswith(" rows left out: a value is missing (--missing drop)")
     assert "it held what is in no shard" not in stoker("data", "verify", "hub", code=0).out
+
+
+def test_rows_that_are_chosen_are_part_of_the_version(stoker, tmp_path):
+    (tmp_path / "one").mkdir()
+    table = pyarrow.table({"a": numpy.arange(20, dtype="f4"), "b": [i % 10 for i in range(20)]})
+    pyarrow.parquet.write_table(table, tmp_path / "one/train.parquet")
+    versions = []
+    for name, words in (("two", ()), ("three", ("--where", "b < 5")), ("four", ("--where", "b < 5"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.parquet").write_bytes((tmp_path / "one/train.parquet").read_bytes())
+        done = stoker("data", "index", name, "--columns", "a", "--label", "b", *words, "--json", code=0)
+        versions.append((json.loads(done.out)["samples"], json.loads(done.out)["version"]))
+    assert [samples for samples, _ in versions] == [20, 10, 10]
+    assert versions[0] != versions[1] == versions[2]
 
 
 @pytest.mark.parametrize(

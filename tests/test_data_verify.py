@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from packing import jpeg
+from versions import version_of
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ def test_blocks_with_crcs_tell_damage_too_and_make_another_version(stoker, photo
     assert (stoker.folder / "sha/all-000000.tar").read_bytes() == (stoker.folder / "crc/all-000000.tar").read_bytes()
     manifests = [json.loads((stoker.folder / name / "manifest.json").read_text()) for name in ("sha", "crc")]
     assert manifests[0]["version"] != manifests[1]["version"]
-    assert manifests[1]["incompatible_features"] == ["blocks-crc32c"]
+    assert manifests[1]["incompatible_features"] == ["blocks-crc32c", "index-content"]
     block = manifests[1]["splits"][0]["shards"][0]["blocks"][0]
     assert len(block) == 64 and block[8:] == "0" * 56
     stoker("data", "verify", "crc", "--full", code=0)
@@ -121,6 +123,61 @@ def test_a_damaged_index_or_manifest_is_named(stoker, dataset):
     text = (dataset / "manifest.json").read_text()
     (dataset / "manifest.json").write_text(text[: len(text) // 2])
     assert stoker("data", "info", "data", code=1).err == "data/manifest.json: is not JSON\n"
+
+
+@pytest.fixture
+def relabelled(stoker) -> tuple[Path, Path]:
+    """Two datasets of the same shards, in whose indexes two samples have each other's labels."""
+    for name, labels in (("one", "cat dog"), ("two", "dog cat")):
+        rows = (f"{i}.jpg,{label}\n" for i, label in enumerate(labels.split()))
+        (stoker.folder / f"{name}.csv").write_text("path,label\n" + "".join(rows))
+    for i in range(2):
+        (stoker.folder / f"{i}.jpg").write_bytes(jpeg(i))
+    for name in ("one", "two"):
+        stoker("data", "pack", f"{name}.csv", name, code=0)
+    one, two = stoker.folder / "one", stoker.folder / "two"
+    assert (one / "all-000000.tar").read_bytes() == (two / "all-000000.tar").read_bytes()
+    return one, two
+
+
+def test_the_index_of_another_dataset_is_found_without_reading(stoker, relabelled):
+    one, two = relabelled
+    shutil.copy(two / "index.bin", one / "index.bin")
+    expected, found = (
+        json.loads((folder / "manifest.json").read_text())["index"]["sha256"][:12] for folder in relabelled
+    )
+    assert stoker("data", "verify", "one", code=1).err == (
+        f"one/index.bin: is not the index that the manifest names (SHA-256 expected {expected}, found {found})\n"
+    )
+
+
+def test_labels_that_are_not_those_of_the_version_are_found(stoker, relabelled):
+    one, two = relabelled
+    manifest, other = (json.loads((folder / "manifest.json").read_text()) for folder in relabelled)
+    shutil.copy(two / "index.bin", one / "index.bin")
+    manifest["index"]["sha256"] = other["index"]["sha256"]  # which is no part of the version
+    (one / "manifest.json").write_text(json.dumps(manifest))
+    assert stoker("data", "verify", "one", code=1).err == (
+        f"one/index.bin: its samples are not those of version {manifest['version'][:8]} (content expected "
+        f"{manifest['index']['content'][:12]}, found {other['index']['content'][:12]})\n"
+    )
+
+
+def test_counts_of_classes_are_compared_with_the_index(stoker, relabelled):
+    path = relabelled[0] / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["splits"][0]["class_samples"][1] = 99  # a statistic
+    assert version_of(manifest) == manifest["version"]
+    path.write_text(json.dumps(manifest))
+    for depth in ([], ["--full"]):
+        assert stoker("data", "verify", "one", *depth, code=1).err == (
+            "one/manifest.json: split 'all' has 99 of class 'dog', the index 1\n"
+        )
+    del manifest["schema"]["classes"][1]
+    del manifest["splits"][0]["class_samples"][1]
+    path.write_text(json.dumps(manifest | {"version": version_of(manifest)}))
+    refused = stoker("data", "verify", "one", code=1).err
+    assert re.fullmatch(r"one/index\.bin: sample [01] of all-000000\.tar has label 1 of 1 classes\n", refused)
 
 
 def test_what_is_no_dataset_is_said(stoker, tmp_path):

@@ -110,6 +110,21 @@ def test_windows_along_another_axis_take_the_others_whole(stoker, python, tmp_pa
         assert numpy.array_equal(values, U10[:, :, x : x + 6])
 
 
+def test_other_windows_are_another_version(stoker, tmp_path):
+    write_hdf5(tmp_path / "one")
+    versions = []
+    for i, window in enumerate(("0:24:6", "0:24:3", "0:48:6", "0:24:6")):
+        (tmp_path / f"grid{i}").mkdir()
+        shutil.copy(tmp_path / "one/train.h5", tmp_path / f"grid{i}")
+        done = stoker("data", "index", f"grid{i}", "--window", window, "--variable", "t2m", "--json", code=0)
+        versions.append(json.loads(done.out)["version"])
+    assert len(set(versions)) == 3 and versions[0] == versions[3]
+    stoker("data", "verify", "grid0", "--full", code=0)
+    assert "are the same: version" in stoker("data", "diff", "grid0", "grid3", code=0).out
+    found = json.loads(stoker("data", "diff", "grid0", "grid1", "--json", code=1).out)
+    assert (found["counts"]["added"], found["counts"]["removed"], found["same"]) == (4, 0, 5)
+
+
 def test_stacked_variables_are_one_array(stoker, python, tmp_path):
     write_hdf5(tmp_path / "grid")
     index(stoker, "--window", "0:4", "--variable", "u10", "--variable", "t2m", "--stack", "--lead", "1")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace stoker::data {
@@ -35,6 +36,17 @@ Status MixedSource::merge_schemas() {
   return Status();
 }
 
+// Where one of the datasets has more than its shards say, so has the mixture.
+std::optional<Digest> MixedSource::content() const {
+  bool is_more = false;
+  std::string versions;
+  for (const formats::ShardSource* source : sources_) {
+    is_more = is_more || source->manifest().content;
+    versions += source->manifest().version;
+  }
+  return is_more ? std::optional(sha256(versions)) : std::nullopt;
+}
+
 void MixedSource::line_up_shards() {
   formats::SplitInfo split{.name = "mixed", .samples = 0, .shards = {}, .class_samples = {}};
   std::vector<const formats::IndexSection*> sections;
@@ -47,6 +59,7 @@ void MixedSource::line_up_shards() {
     for (std::uint32_t shard = 0; shard < shards.size(); ++shard) owners_.push_back({source, shard});
   }
   manifest_.splits.push_back(std::move(split));
+  manifest_.content = content();
   manifest_.version = formats::dataset_version(manifest_);
   samples_ = formats::SampleTable(std::move(sections), manifest_.schema);
 }

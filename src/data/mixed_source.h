@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -37,6 +38,7 @@ class MixedSource final : public formats::ShardSource {
   explicit MixedSource(std::vector<const formats::ShardSource*> sources) : sources_(std::move(sources)) {}
   Status merge_schemas();
   void line_up_shards();
+  std::optional<Digest> content() const;
 
   std::vector<const formats::ShardSource*> sources_;
   formats::Manifest manifest_;  // of one split

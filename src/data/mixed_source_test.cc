@@ -57,6 +57,17 @@ LoaderOptions options_for(const MixedSource& mixed, const std::vector<double>& w
   return options;
 }
 
+TEST(MixedSource, other_labels_make_another_version) {
+  const auto version = [](std::int64_t label) {
+    TempDirectory folder;
+    formats::write_test_dataset(folder.path(), {{{"a", label, {{"txt", "same"}}}}});
+    const auto source = formats::LocalShardSource::open(folder.path(), "").value();
+    return MixedSource::create({source.get()}).value()->manifest().version;
+  };
+  EXPECT_EQ(version(1), version(1));
+  EXPECT_NE(version(1), version(2));
+}
+
 TEST(MixedSource, gives_each_dataset_its_share_and_each_sample_its_turn) {
   const Texts a("a", 96), b("b", 32);
   const auto mixed = MixedSource::create({a.source(), b.source()}).value();

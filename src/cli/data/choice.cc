@@ -19,4 +19,18 @@ Result<std::size_t> choice(std::string_view command, std::string_view option, st
   return invalid("{}: {}: unknown value '{}'{}", command, option, printable(word), suggestion(word, choices));
 }
 
+Status no_empty_words(std::string_view command, std::span<const std::string> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const bool is_option = word.starts_with("--") && word.find('=') == word.size() - 1;
+    if (is_option) return invalid("{}: {}: is empty", command, printable(word.substr(0, word.size() - 1)));
+    if (!word.empty()) continue;
+    const std::string_view before = i > 0 ? std::string_view(words[i - 1]) : "";
+    if (before.starts_with('-') && before != "-")
+      return invalid("{}: {}: is empty", command, printable(before));
+    return invalid("{}: a name is empty ('')", command).cure("stoker {} --help", command);
+  }
+  return {};
+}
+
 }  // namespace stoker::cli

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -14,5 +15,9 @@ namespace stoker::cli {
 /// "... is needed (a, b)" for an empty word.
 Result<std::size_t> choice(std::string_view command, std::string_view option, std::string_view word,
                            std::span<const std::string_view> choices);
+
+/// Invalid "<command>: --for: is empty", or of a name, where a word of the command line is: most often a
+/// variable of a script that was not set.
+Status no_empty_words(std::string_view command, std::span<const std::string> words);
 
 }  // namespace stoker::cli

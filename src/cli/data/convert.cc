@@ -87,6 +87,7 @@ int data_convert(std::span<const std::string> words, Output& out) {
       "stoker data convert flowers.parquet flowers --format tar --tensor features=petal_*,sepal_*:float32 "
       "--label species");
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (const Status status = no_empty_words("data convert", words); !status.ok()) return out.fail(status);
 
   install_stop_signals();
   auto progress = out.progress("");

@@ -34,6 +34,15 @@ void print(const std::string& first, const std::string& second, const data::Data
   out.line("  {} the same", grouped(diff.same));
 }
 
+void print_same(const std::string& first, const std::string& second, const data::DatasetDiff& diff,
+                Output& out) {
+  const std::string version = diff.first_version.substr(0, 8);
+  if (diff.first_version == diff.second_version)
+    return out.line("{} and {} are the same: version {}", printable(first), printable(second), version);
+  out.line("{} and {} hold the same, under two versions: {} and {}", printable(first), printable(second),
+           version, diff.second_version.substr(0, 8));
+}
+
 std::string to_json(const data::DatasetDiff& diff) {
   nlohmann::ordered_json counts;
   for (std::size_t c = 0; c < std::size(kWords); ++c)
@@ -47,6 +56,7 @@ std::string to_json(const data::DatasetDiff& diff) {
   }
   const nlohmann::ordered_json json = {{"first", diff.first_version},
                                        {"second", diff.second_version},
+                                       {"is_same", diff.is_same()},
                                        {"same", diff.same},
                                        {"counts", counts},
                                        {"schema", diff.schema},
@@ -69,8 +79,7 @@ int data_diff(std::span<const std::string> words, Output& out) {
   const Result<data::DatasetDiff> diff = data::diff_datasets(first, second);
   if (!diff.ok()) return out.fail(diff.error());
   if (diff->is_same()) {
-    out.line("{} and {} are the same: version {}", printable(first), printable(second),
-             diff->first_version.substr(0, 8));
+    print_same(first, second, *diff, out);
   } else {
     print(first, second, *diff, out);
   }

@@ -112,6 +112,7 @@ int data_index(std::span<const std::string> words, Output& out) {
   threads.declare(arguments);
   arguments.example("stoker data index shards/ --export wids,dali");
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (const Status status = no_empty_words("data index", words); !status.ok()) return out.fail(status);
 
   const auto wanted = exports(others);
   if (!wanted.ok()) return out.fail(wanted.error());

@@ -7,6 +7,7 @@
 #include "cli/data/report/dvc_report.h"
 #include "cli/output.h"
 #include "data/look/inside/file_contents.h"
+#include "data/look/inside/unfinished.h"
 #include "data/look/shard_scan.h"
 #include "format/manifest.h"
 
@@ -145,7 +146,7 @@ int data_info(std::span<const std::string> words, Output& out) {
   if (is_other_file(dataset)) return info_of_file(dataset, out);
 
   const Result<formats::Manifest> manifest = formats::read_manifest(dataset);
-  if (!manifest.ok()) return out.fail(manifest.error());
+  if (!manifest.ok()) return out.fail(data::why_no_dataset(dataset, manifest.status()));
   NoProgress quiet;
   const Result<DvcState> dvc = dvc_state(dataset, data::DvcDepth::sizes, 1, quiet);
   print(dataset, *manifest, dvc, out);

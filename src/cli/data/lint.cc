@@ -26,6 +26,7 @@ std::string some(const std::vector<data::Tally>& tallies, std::size_t most) {
 void print(const std::string& where, const data::LintReport& report, Output& out) {
   const data::Census& census = report.census;
   out.line("{}: {} files, {}", printable(where), grouped(census.files), rounded({census.bytes}));
+  for (const std::string& note : census.notes) out.line("  {}", note);
   if (census.splits.size() > 1) out.line("  splits   {}", some(census.splits, 8));
   if (!census.classes.empty())
     out.line("  classes  {}: {}", grouped(census.classes.size()), some(census.classes, 5));
@@ -77,6 +78,7 @@ std::string to_json(const std::string& where, const data::LintReport& report) {
                              {"folders", to_json(census.folders)},
                              {"disk_free", census.disk_free},
                              {"inodes_free", census.disk_files_free},
+                             {"notes", census.notes},
                              {"findings", findings}};
   return json_text(json);
 }
@@ -98,6 +100,7 @@ int data_lint(std::span<const std::string> words, Output& out) {
   threads.declare(arguments);
   arguments.example("stoker data lint photos/");
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (const Status status = no_empty_words("data lint", words); !status.ok()) return out.fail(status);
 
   constexpr std::string_view kLayouts[] = {"images", "files"};  // as data::SourceLayout
   const auto layout_at = choice("data lint", "--layout", layout, kLayouts);

@@ -222,6 +222,7 @@ int data_pack(std::span<const std::string> words, Output& out) {
   Arguments arguments("data pack", "Turns images into a dataset: shards, an index and a manifest.");
   declare(arguments, o);
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (const Status status = no_empty_words(kCommand, words); !status.ok()) return out.fail(status);
 
   install_stop_signals();
   auto progress = out.progress("");

@@ -3,6 +3,7 @@
 #include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/data/choice.h"
 #include "cli/output.h"
 #include "data/look/contact_sheet.h"
 
@@ -22,6 +23,7 @@ int data_sample(std::span<const std::string> words, Output& out) {
   arguments.option("--seed", &seed, "N", "another number, other samples");
   arguments.example("stoker data sample photos-s");
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (const Status status = no_empty_words("data sample", words); !status.ok()) return out.fail(status);
   if (count < 1 || count > 10'000)
     return out.fail(invalid("data sample: --count: {} is not between 1 and 10000", count));
 

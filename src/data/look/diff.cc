@@ -93,6 +93,9 @@ class DatasetComparison {
   DatasetComparison(const OpenDataset& a, const OpenDataset& b, DatasetDiff& diff)
       : a_(a), b_(b), diff_(diff) {}
 
+  /// Whether each of the samples has its twin at the same place, after run().
+  bool has_same_places() const { return has_same_places_; }
+
   // Samples are matched in their split first; what is left over then, across splits.
   std::vector<SampleChange> run(const Keys& in_a, const Keys& in_b) {
     std::unordered_map<std::string_view, Place> only_b;
@@ -121,6 +124,7 @@ class DatasetComparison {
   }
 
   void compare(std::string_view key, const Place& at, const Place& to) {
+    has_same_places_ = has_same_places_ && at.section == to.section && at.sample == to.sample;
     const IndexSection& one = a_.index.sections()[at.section];
     const IndexSection& two = b_.index.sections()[to.section];
     const std::string label_a = label_text(a_, one, at.sample);
@@ -138,7 +142,14 @@ class DatasetComparison {
   const OpenDataset& b_;
   DatasetDiff& diff_;
   std::vector<SampleChange> changes_;
+  bool has_same_places_ = true;
 };
+
+bool have_same_shards(const OpenDataset& a, const OpenDataset& b) {
+  return a.manifest.schema == b.manifest.schema &&
+         std::ranges::equal(a.index.sections(), b.index.sections(), {}, &IndexSection::shard_hash,
+                            &IndexSection::shard_hash);
+}
 
 }  // namespace
 
@@ -167,7 +178,8 @@ Result<DatasetDiff> diff_datasets(const Path& first, const Path& second) {
     if (shown[static_cast<std::size_t>(change.change)]++ < DatasetDiff::kMostShown)
       diff.samples.push_back(std::move(change));
   }
-  diff.order_differs = changes.empty() && diff.schema.empty() && !diff.is_same();
+  const bool is_same_order = have_same_shards(a, b) && comparison.has_same_places();
+  diff.order_differs = changes.empty() && diff.schema.empty() && !is_same_order;
   return diff;
 }
 

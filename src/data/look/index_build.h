@@ -26,12 +26,12 @@ struct IndexBuild {
   formats::Manifest manifest;
   bool had_manifest = false;  ///< only the index was made again, and is the one that the manifest names
   std::optional<TableFacts> table = {};  ///< what was read of tables of numbers
-  std::vector<std::string> notes = {};   ///< what is left out of it, and what would take that
+  std::vector<std::string> notes = {};   ///< what no sample has, and why or what would take it
 };
 
-/// Splits are what file names have before their number ("train-000000.tar" → train). Labels come from members
-/// `cls` (a number) or `json` (its field "label"), if every sample has one. Errors: no shards, a shard that
-/// is damaged or unsafe, shards that are not those of a manifest that is there.
+/// Splits are what file names have before their number ("train-000000.tar" → train). Labels of tar come from
+/// members `cls` (a number) or `json` (its field "label"); a sample without one has -1. Errors: no shards, a
+/// shard that is damaged or unsafe, shards that are not those of a manifest that is there.
 Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, Progress& progress);
 
 }  // namespace stoker::data

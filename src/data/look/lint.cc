@@ -11,13 +11,13 @@
 #include "base/hash.h"
 #include "base/thread.h"
 #include "data/look/lint_items.h"
+#include "data/look/lint_kind.h"
 #include "data/pack/shard/image_check.h"
 
 namespace stoker::data {
 
 namespace {
 
-constexpr std::size_t kShown = 5;  // pieces of evidence of one finding
 constexpr std::uint64_t kSmallFile = 1'000'000;
 constexpr std::uint64_t kManyFiles = 10'000;
 constexpr std::uint64_t kFullPercent = 90;     // of the inodes
@@ -30,32 +30,6 @@ struct Seen {
   bool is_good = true;
   std::string reason;
   std::string detail;
-};
-
-// Collects things of one kind, and shows the first few by name.
-class Kind {
- public:
-  void add(std::string where, std::string text = {}) {
-    ++count_;
-    places_.push_back({printable(where), printable(text)});
-    if (places_.size() >= 4 * kShown) keep_first();
-  }
-  std::uint64_t count() const { return count_; }
-  std::vector<Evidence> evidence() {
-    keep_first();
-    if (count_ > places_.size())
-      places_.push_back({"", format("and {} more", grouped(count_ - places_.size()))});
-    return std::move(places_);
-  }
-
- private:
-  void keep_first() {
-    std::sort(places_.begin(), places_.end(),
-              [](const Evidence& a, const Evidence& b) { return a.where < b.where; });
-    if (places_.size() > kShown) places_.resize(kShown);
-  }
-  std::uint64_t count_ = 0;
-  std::vector<Evidence> places_;
 };
 
 std::string images(std::uint64_t count) {
@@ -73,6 +47,7 @@ class Linter {
     judge_images();
     judge_left_out();
     judge_contents();
+    judge_labels();
     judge_classes();
     judge_layout();
     judge_disk();
@@ -132,6 +107,7 @@ class Linter {
   void take_census() {
     Census& census = report_.census;
     census.is_dataset = items_.manifest() != nullptr;
+    census.notes = items_.notes();
     for (const std::string& name : items_.splits()) census.splits.push_back({name});
     for (const std::string& name : items_.classes()) census.classes.push_back({name});
     std::map<int, Tally> sizes;
@@ -172,7 +148,7 @@ class Linter {
   }
 
   void judge_images() {
-    Kind broken, cmyk, alpha, misnamed, progressive, tiny;
+    LintKind broken, cmyk, alpha, misnamed, progressive, tiny;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       const LintItem& item = items_.items()[i];
       const Seen& seen = seen_[i];
@@ -224,12 +200,12 @@ class Linter {
   }
 
   void judge_left_out() {
-    Kind unsafe, names, others;
+    LintKind unsafe, names, others;
     for (const LeftOut& file : items_.left_out()) {
-      Kind* kind = file.reason == "unsafe member"   ? &unsafe
-                   : file.reason == "unusable name" ? &names
-                   : file.reason == kHidden         ? nullptr
-                                                    : &others;
+      LintKind* kind = file.reason == "unsafe member"   ? &unsafe
+                       : file.reason == "unusable name" ? &names
+                       : file.reason == kHidden         ? nullptr
+                                                        : &others;
       if (kind != nullptr)
         kind->add(file.path, file.reason + (file.detail.empty() ? "" : ": " + file.detail));
     }
@@ -252,19 +228,12 @@ class Linter {
     for (std::uint32_t i = 0; i < seen_.size(); ++i) {
       if (seen_[i].is_good && items_.items()[i].is_image) groups[seen_[i].content].push_back(i);
     }
-    Kind leaks, conflicts, copies;
+    LintKind leaks, conflicts, copies;
     for (const auto& [content, members] : groups) {
       if (members.size() < 2) continue;
       const LintItem& first = items_.items()[members[0]];
-      const std::string with = format("is also {}", printable(items_.name(items_.items()[members[1]])));
-      bool leaks_here = false;
-      bool conflicts_here = false;
-      for (std::uint32_t m : members) {
-        leaks_here = leaks_here || items_.items()[m].split != first.split;
-        conflicts_here = conflicts_here || items_.items()[m].label != first.label;
-      }
-      if (leaks_here) leaks.add(items_.name(first), with);
-      if (conflicts_here) conflicts.add(items_.name(first), with);
+      add_differing(members, [](const LintItem& item) { return std::int64_t{item.split}; }, leaks);
+      add_differing(members, [](const LintItem& item) { return item.label; }, conflicts);
       for (std::size_t m = 1; m < members.size(); ++m)
         copies.add(items_.name(items_.items()[members[m]]), "is also " + printable(items_.name(first)));
     }
@@ -282,6 +251,39 @@ class Linter {
            copies.evidence(), "remove them, unless they are to weigh more");
   }
 
+  // The first of some copies, and the first that is of another split or class than it.
+  void add_differing(const std::vector<std::uint32_t>& copies, std::int64_t (*of)(const LintItem&),
+                     LintKind& kind) const {
+    const LintItem* first = nullptr;
+    for (std::uint32_t copy : copies) {
+      const LintItem& item = items_.items()[copy];
+      if (of(item) < 0) continue;  // of no class
+      if (first == nullptr) first = &item;
+      if (of(item) == of(*first)) continue;
+      kind.add(items_.name(*first), "is also " + items_.name(item));
+      return;
+    }
+  }
+
+  // Labels that are missing in a split that has some: a gap in a list more often than a wish.
+  void judge_labels() {
+    std::vector<std::uint64_t> samples(items_.splits().size());
+    std::vector<LintKind> unlabelled(samples.size());
+    for (const LintItem& item : items_.items()) {
+      if (item.which != 0) continue;
+      ++samples[item.split];
+      if (item.label < 0) unlabelled[item.split].add(items_.name(item));
+    }
+    for (std::size_t split = 0; split < samples.size(); ++split) {
+      LintKind& without = unlabelled[split];
+      if (without.count() == 0 || without.count() == samples[split]) continue;
+      find("no-label", Level::job,
+           format("{}: {} of {} samples have no label", items_.splits()[split], grouped(without.count()),
+                  grouped(samples[split])),
+           without.evidence(), "a label for each, or a split of their own");
+    }
+  }
+
   void judge_classes() {
     const std::vector<Tally>& classes = report_.census.classes;
     if (classes.size() < 2) return;
@@ -295,7 +297,7 @@ class Linter {
                   printable(least.name), grouped(least.files)),
            {}, "weight the loss or the sampling; accuracy alone will say little");
     }
-    Kind few;
+    LintKind few;
     for (const Tally& c : classes) {
       if (c.files < kFew) few.add(c.name, format("{} files", c.files));
     }

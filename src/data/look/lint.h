@@ -36,10 +36,11 @@ struct Census {
   std::uint64_t bytes = 0;
   std::uint64_t samples = 0;
   std::vector<Tally> splits;
-  std::vector<Tally> classes;    ///< by number of files, largest first
-  std::vector<Tally> sizes;      ///< "< 1 kB", "1 to 10 kB", ...
-  std::vector<Tally> folders;    ///< the largest ten, or shards of a dataset
-  std::uint64_t disk_bytes = 0;  ///< of the filesystem; 0: not known
+  std::vector<Tally> classes;      ///< by number of files, largest first
+  std::vector<Tally> sizes;        ///< "< 1 kB", "1 to 10 kB", ...
+  std::vector<Tally> folders;      ///< the largest ten, or shards of a dataset
+  std::vector<std::string> notes;  ///< how it was read, where one may not expect it
+  std::uint64_t disk_bytes = 0;    ///< of the filesystem; 0: not known
   std::uint64_t disk_free = 0;
   std::uint64_t disk_files = 0;  ///< inodes
   std::uint64_t disk_files_free = 0;

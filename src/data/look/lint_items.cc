@@ -12,6 +12,7 @@ class SourceItems final : public LintItems {
     splits_ = source_.splits;
     classes_ = source_.classes;
     left_out_ = source_.left_out;
+    notes_ = source_.notes;
     for (std::uint32_t split = 0; split < source_.splits.size(); ++split) {
       for (const SourceSample& sample : source_.samples[split]) {
         for (std::uint32_t i = 0; i < sample.files; ++i) {
@@ -21,7 +22,8 @@ class SourceItems final : public LintItems {
                             .bytes = file.bytes,
                             .is_image = is_image_extension(extension_of(file.name)),
                             .folder = sample.folder,
-                            .place = sample.first + i});
+                            .place = sample.first + i,
+                            .which = i});
         }
       }
     }
@@ -30,7 +32,9 @@ class SourceItems final : public LintItems {
     if (item.bytes > kReadLimit) return invalid("larger than 1 GiB");
     return source_.tree->read(source_.folders[item.folder].path, file(item), into);
   }
-  std::string name(const LintItem& item) const override { return child(holder(item), file(item).name); }
+  std::string name(const LintItem& item) const override {
+    return source_.path_of(source_.folders[item.folder], file(item));
+  }
   std::string extension(const LintItem& item) const override { return extension_of(file(item).name); }
   std::string holder(const LintItem& item) const override { return source_.folders[item.folder].path; }
 

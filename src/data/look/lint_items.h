@@ -17,10 +17,10 @@ struct LintItem {
   std::int64_t label = -1;
   std::uint64_t bytes = 0;
   bool is_image = false;
-  // Where it lies; which of these count is up to the list.
+  // Where it lies; what these mean is up to the list.
   std::uint32_t folder = 0;  ///< or shard of its split
   std::uint64_t place = 0;
-  std::uint32_t which = 0;
+  std::uint32_t which = 0;  ///< of its sample's files
 };
 
 class LintItems {
@@ -30,6 +30,8 @@ class LintItems {
   const std::vector<std::string>& splits() const { return splits_; }
   const std::vector<std::string>& classes() const { return classes_; }
   const std::vector<LeftOut>& left_out() const { return left_out_; }
+  /// What one may not expect of the source, each in a sentence.
+  const std::vector<std::string>& notes() const { return notes_; }
   /// Corrupt where a dataset's copy is not as packed.
   virtual Status read(const LintItem& item, FileBytes& into) const = 0;
   virtual std::string name(const LintItem& item) const = 0;
@@ -44,6 +46,7 @@ class LintItems {
   std::vector<std::string> splits_;
   std::vector<std::string> classes_;
   std::vector<LeftOut> left_out_;
+  std::vector<std::string> notes_;
 };
 
 /// A dataset where there is a manifest, else a source.

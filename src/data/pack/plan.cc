@@ -101,7 +101,7 @@ Status check_label_members(const Source& source) {
     for (const SourceFile& file : folder.files) {
       if (extension_of(file.name) != "json") continue;
       return invalid("{}: would stand where the label is to go (--labels json)",
-                     source.tree->shown(child(folder.path, file.name)));
+                     source.tree->shown(source.path_of(folder, file)));
     }
   }
   return {};

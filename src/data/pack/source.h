@@ -26,10 +26,11 @@ enum class SourceLayout {
 
 /// One file of the source.
 struct SourceFile {
-  std::string name;  ///< without folder
+  std::string name;  ///< without folder, as it is packed
   std::uint64_t bytes = 0;
   std::int64_t modified_ns = 0;
-  std::uint64_t place = 0;  ///< where an archive's tree finds it; 0 in a folder
+  std::uint64_t place = 0;     ///< where an archive's tree finds it; 0 in a folder
+  std::uint32_t own_name = 0;  ///< 1 + its place in Source::own_names; 0: it is called so where it lies
 };
 
 /// One folder with files that are samples.
@@ -60,6 +61,8 @@ struct LeftOut {
 
 /// Left out on purpose and without harm: not counted.
 constexpr std::string_view kHidden = "hidden";
+/// Left out as names with several dots do not tell what is a sample of its own.
+constexpr std::string_view kAmbiguous = "ambiguous name";
 
 class SourceTree;
 
@@ -71,10 +74,15 @@ struct Source {
 
   std::unique_ptr<SourceTree> tree;  ///< reads the files
   std::vector<std::string> splits;
-  std::vector<std::string> classes;  ///< sorted; label = position
+  /// label = position. Sorted, a list's numbers by their values.
+  std::vector<std::string> classes;
   std::vector<SourceFolder> folders;
   std::vector<std::vector<SourceSample>> samples;  ///< per split, by folder and name
   std::vector<LeftOut> left_out;
+  /// What files are called where they lie, if they are packed under another name. Shared with the tree.
+  std::shared_ptr<const std::vector<std::string>> own_names;
+  /// What was made of the source that one may not expect, each in a sentence.
+  std::vector<std::string> notes;
   /// What shards hold that makes no file, label or key, by its name; and in how many samples.
   std::map<std::string, std::uint64_t> not_carried;
   std::optional<TableFacts> table;  ///< of tables whose rows or columns were chosen
@@ -90,6 +98,10 @@ struct Source {
   }
   /// Path and basename without extension: WebDataset's __key__.
   std::string key(const SourceSample& sample) const;
+  /// What the file is called where it lies.
+  const std::string& own_name(const SourceFile& file) const;
+  /// Where it lies, from the source's root.
+  std::string path_of(const SourceFolder& folder, const SourceFile& file) const;
 };
 
 /// The part of a file name before its first dot, and the rest in lower case: ("0001", "seg.png").
@@ -99,6 +111,9 @@ std::string extension_of(std::string_view name);
 bool is_image_extension(std::string_view extension);
 /// Whether it is an image's by itself, as "png" is and "mask.png" is not.
 bool is_picture(std::string_view extension);
+/// Why a file of that extension is left out where only images are packed: "not an image", or that it is one
+/// of another kind.
+std::string_view why_no_image(std::string_view extension);
 
 /// A share of the samples that becomes a split.
 struct SplitShare {

@@ -263,20 +263,63 @@ struct Task {
 };
 
 Status check_index_hash(const Path& dataset, const formats::OpenDataset& opened) {
-  const Path path = dataset / formats::kIndexFile;
-  OK_OR_RETURN(index, MappedFile::open(path));
+  const std::string name = printable((dataset / formats::kIndexFile).string());
+  OK_OR_RETURN(index, MappedFile::open(dataset / formats::kIndexFile));
   const formats::Manifest& manifest = opened.manifest;
-  if (index.bytes().size() == manifest.index_bytes && sha256(index.bytes()) == manifest.index_hash) return {};
-  return corrupt("{}: is not the index that the manifest names (SHA-256 expected {}, found {})",
-                 printable(path.string()), short_hash(manifest.index_hash),
-                 short_hash(sha256(index.bytes())));
+  const Digest found = sha256(index.bytes());
+  if (index.bytes().size() != manifest.index_bytes || found != manifest.index_hash) {
+    return corrupt("{}: is not the index that the manifest names (SHA-256 expected {}, found {})", name,
+                   short_hash(manifest.index_hash), short_hash(found));
+  }
+  if (!manifest.content) return {};
+  const Digest content = formats::content_of(opened.index.sections());
+  if (content == *manifest.content) return {};
+  return corrupt("{}: its samples are not those of version {} (content expected {}, found {})", name,
+                 manifest.short_version(), short_hash(*manifest.content), short_hash(content));
+}
+
+// Adds the section's samples to those of their classes; stops at one whose label is no class and gives it.
+std::optional<std::uint64_t> count_classes(const IndexSection& section, std::vector<std::uint64_t>& counts) {
+  for (std::uint64_t s = 0; s < section.samples(); ++s) {
+    const std::int64_t label = section.label(s);
+    if (label < 0) continue;
+    if (static_cast<std::uint64_t>(label) >= counts.size()) return s;
+    ++counts[static_cast<std::size_t>(label)];
+  }
+  return std::nullopt;
+}
+
+// How many samples of each class the manifest counts, against the index.
+Status check_class_samples(const Path& dataset, const formats::OpenDataset& opened) {
+  const std::vector<std::string>& classes = opened.manifest.schema.classes;
+  if (classes.empty()) return {};
+  std::size_t number = 0;
+  for (const formats::SplitInfo& split : opened.manifest.splits) {
+    std::vector<std::uint64_t> found(classes.size());
+    for (const ShardInfo& shard : split.shards) {
+      const IndexSection& section = opened.index.sections()[number++];
+      const std::optional<std::uint64_t> sample = count_classes(section, found);
+      if (!sample) continue;
+      return corrupt("{}: sample {} of {} has label {} of {} classes",
+                     printable((dataset / formats::kIndexFile).string()), *sample, shard.file,
+                     section.label(*sample), classes.size());
+    }
+    for (std::size_t c = 0; c < split.class_samples.size(); ++c) {
+      if (split.class_samples[c] == found[c]) continue;
+      return corrupt("{}: split '{}' has {} of class '{}', the index {}",
+                     printable((dataset / formats::kManifestFile).string()), split.name,
+                     grouped(split.class_samples[c]), printable(classes[c]), grouped(found[c]));
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<VerifyReport> verify_dataset(const Path& dataset, VerifyDepth depth, int threads, Progress& progress) {
   OK_OR_RETURN(opened, formats::open_dataset(dataset));
-  if (depth == VerifyDepth::bytes) RETURN_IF_ERROR(check_index_hash(dataset, opened));
+  RETURN_IF_ERROR(check_index_hash(dataset, opened));
+  RETURN_IF_ERROR(check_class_samples(dataset, opened));
   std::vector<Task> tasks;
   for (const formats::SplitInfo& split : opened.manifest.splits) {
     for (const ShardInfo& shard : split.shards) {

@@ -13,7 +13,7 @@
 namespace stoker::data {
 
 enum class VerifyDepth {
-  index,  ///< manifest and index against each other, every shard's size
+  index,  ///< manifest and index against each other, hashes and all; every shard's size
   bytes,  ///< also every block's SHA-256 and every file's CRC-32C
 };
 

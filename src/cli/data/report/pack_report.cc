@@ -49,6 +49,7 @@ void print_notes(const data::PackPlan& plan, Output& out) {
   if (plan.compression) print_compression(*plan.compression, out);
   if (plan.version) out.line("  version {}", version_text(*plan.version));
   if (!plan.why_container.empty()) out.line("  {}", plan.why_container);
+  for (const std::string& note : plan.source.notes) out.line("  {}", note);
   for (const auto& [name, samples] : plan.source.not_carried)
     out.line("  not carried: {} ({})", name, plural(samples, "sample", "samples"));
   if (plan.source.could_choose)
@@ -171,6 +172,7 @@ nlohmann::ordered_json describe(const data::PackPlan& plan, const data::PackSumm
           {"files_left_out", summary.left_out},
           {"left_out", manifest.left_out},
           {"shards_done_before", summary.shards_kept},
+          {"notes", plan.source.notes},
           {"not_carried", plan.source.not_carried},
           {"table", table_json(plan.source.table)},
           {"source_version", version_json(manifest.source)},

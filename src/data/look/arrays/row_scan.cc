@@ -103,11 +103,17 @@ std::vector<Kind> kinds_of(const RowArrays& arrays, const Label& label) {
   return kinds;
 }
 
+// With the reason where it would be the label.
+std::string name_of_other(const RowArrays::Other& other) {
+  if (other.rows == 0 || !is_called_label(other.name)) return format("array '{}'", other.name);
+  return format("array '{}' as the label: it has {} rows", other.name, grouped(other.rows));
+}
+
 ShardScan begin_scan(const RowArrays& arrays, const std::string& stem) {
   ShardScan scan;
   scan.samples.resize(arrays.rows());
   for (std::uint64_t i = 0; i < arrays.rows(); ++i) scan.samples[i].key = format("{}/{:08}", stem, i);
-  for (const std::string& name : arrays.others()) scan.not_taken[format("array '{}'", name)] = arrays.rows();
+  for (const RowArrays::Other& other : arrays.others()) scan.not_taken[name_of_other(other)] = arrays.rows();
   return scan;
 }
 

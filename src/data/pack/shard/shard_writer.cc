@@ -193,13 +193,13 @@ class Writer final : public ShardWriting {
   }
 
   std::string relative(const SourceFolder& folder, const Loaded& loaded) const {
-    return folder.path.empty() ? loaded.file->name : format("{}/{}", folder.path, loaded.file->name);
+    return plan_.source.path_of(folder, *loaded.file);
   }
 
   void leave_out_rest(const SourceFolder& folder, const Loaded& broken) {
     for (const Loaded& loaded : this->loaded()) {
       if (&loaded == &broken) continue;
-      left_out_.push_back({relative(folder, loaded), "image left out", broken.file->name});
+      left_out_.push_back({relative(folder, loaded), "image left out", plan_.source.own_name(*broken.file)});
     }
   }
 

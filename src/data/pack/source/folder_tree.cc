@@ -49,15 +49,19 @@ class DiskTree : public SourceTree {
 
   Status read(std::string_view folder, const SourceFile& file, FileBytes& into) const override {
     OK_OR_RETURN(fd, open(folder, file));
-    const std::span<std::byte> room = into.resize(file.bytes);
+    // One byte more than there should be: what the kernel makes up has no size, and disks fail at empty
+    // files.
+    const std::span<std::byte> room = into.resize(file.bytes + 1);
     std::size_t have = 0;
-    while (have < room.size()) {
+    do {
       const ssize_t n = ::read(fd.get(), room.data() + have, room.size() - have);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return posix_error(shown(child(folder, file.name)), errno);
       if (n == 0) break;
       have += static_cast<std::size_t>(n);
-    }
+    } while (have < file.bytes);
+    into.shrink(file.bytes);
+    if (have != file.bytes) return changed(folder, file, format("had {} bytes", file.bytes));
     return check_unchanged(fd, folder, file);
   }
 
@@ -115,8 +119,11 @@ class DiskTree : public SourceTree {
     if (::fstat(fd.get(), &info) != 0) return posix_error(shown(child(folder, file.name)), errno);
     const bool has_its_size = static_cast<std::uint64_t>(info.st_size) == file.bytes;
     if (has_its_size && modified_ns(info) == file.modified_ns) return {};
-    const std::string what =
-        has_its_size ? "was written to since it was listed" : format("had {} bytes", file.bytes);
+    return changed(folder, file,
+                   has_its_size ? "was written to since it was listed" : format("had {} bytes", file.bytes));
+  }
+
+  Status changed(std::string_view folder, const SourceFile& file, std::string_view what) const {
     return unavailable("{}: changed while it was packed (it {})", shown(child(folder, file.name)), what)
         .cure("the same command again, once nothing writes there");
   }

@@ -2,13 +2,16 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <sys/stat.h>
 #include <unordered_map>
 
 #include "base/thread.h"
 #include "data/pack/source/csv.h"
+#include "data/pack/source/dotted_names.h"
 #include "data/pack/source/tree.h"
 #include "format/parquet/parquet.h"
 
@@ -57,6 +60,34 @@ Columns columns_of(const std::vector<std::string>& first) {
   return {.path = 0, .label = first.size() > 1 ? 1 : -1, .split = first.size() > 2 ? 2 : -1};
 }
 
+// "7", or "7.0" as pandas writes whole numbers of a column that has gaps.
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  const std::size_t dot = std::min(text.find('.'), text.size());
+  std::int64_t number = 0;
+  const bool is_whole = text.substr(dot).find_first_not_of('0', 1) == std::string_view::npos;
+  return is_whole && parse_number(text.substr(0, dot), &number) ? std::optional(number) : std::nullopt;
+}
+
+// Classes in the order of their labels: by value where all are numbers ("10" behind "9"), else by text.
+std::map<std::string, std::int32_t> numbered(std::vector<std::string>& classes) {
+  const auto value = [](const std::string& text) {
+    double number = 0;
+    return parse_number(text, &number) && std::isfinite(number) ? number : std::nan("");
+  };
+  std::vector<std::pair<double, std::string>> sorted;
+  for (std::string& text : classes) sorted.emplace_back(value(text), std::move(text));
+  const bool are_numbers =
+      std::none_of(sorted.begin(), sorted.end(), [](const auto& one) { return std::isnan(one.first); });
+  for (auto& one : sorted) one.first = are_numbers ? one.first : 0;
+  std::sort(sorted.begin(), sorted.end());
+  std::map<std::string, std::int32_t> numbers;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    classes[i] = sorted[i].second;
+    numbers.emplace(sorted[i].second, static_cast<std::int32_t>(i));
+  }
+  return numbers;
+}
+
 // Reads the rows of one list and makes a source of them.
 class ListReader {
  public:
@@ -68,9 +99,10 @@ class ListReader {
     choose_root();
     RETURN_IF_ERROR(look_at_files());
     Source source;
-    RETURN_IF_ERROR(number_labels(source));
+    number_labels(source);
     RETURN_IF_ERROR(take_rows(source));
     source.tree = folder_tree(root_.empty() ? "." : root_, pace_, &progress_);
+    keep_own_names(std::move(own_names_), source);
     return source;
   }
 
@@ -94,6 +126,7 @@ class ListReader {
     for (bool is_first = true;; is_first = false) {
       OK_OR_RETURN(fields, reader.next());
       if (!fields) return {};
+      if (is_first) RETURN_IF_ERROR(check_separator(*fields, is_tabbed ? '\t' : ',', reader.line()));
       if (is_first) columns = columns_of(*fields);
       if (is_first && columns.has_header) continue;
       const auto field = [&, &fields = fields](int column) {
@@ -103,6 +136,20 @@ class ListReader {
       RETURN_IF_ERROR(
           add_row(field(columns.path), field(columns.label), field(columns.split), reader.line()));
     }
+  }
+
+  // A header with another separator than a list has would be taken for a path.
+  Status check_separator(const std::vector<std::string>& header, char expected, std::uint64_t line) const {
+    for (const char found : std::string_view(";|\t,")) {
+      if (found == expected || header.size() != 1) continue;
+      std::vector<std::string> names;
+      for (std::string_view name : split(header[0], found)) names.emplace_back(name);
+      if (names.size() < 2 || position(names, kPathColumns) < 0) continue;
+      const std::string shown = found == '\t' ? "a tab" : format("'{}'", found);
+      return invalid("{}:{}: {} separates its fields, a comma is expected, or in a .tsv file a tab", subject_,
+                     line, shown);
+    }
+    return {};
   }
 
   Status read_parquet_rows() {
@@ -200,6 +247,8 @@ class ListReader {
     if (::stat((root_ == "/" ? "/" + path : path).c_str(), &info) != 0) {
       const Status why = posix_error(printable(row.path), errno);
       row.status = Status(why.code(), format("{}:{}: {}", subject_, row.line, why.message()));
+      if (row.label.empty() && row.path.find_first_of(";|\t,") != std::string::npos)
+        row.status = std::move(row.status).cure("a comma between path and label, or in a .tsv file a tab");
       return;
     }
     if (!S_ISREG(info.st_mode)) row.problem = S_ISDIR(info.st_mode) ? "a folder" : "a pipe, socket or device";
@@ -209,35 +258,32 @@ class ListReader {
                 .place = 0};
   }
 
-  // Labels that are all natural numbers stand for themselves; else their texts are classes, in order.
-  Status number_labels(Source& source) {
-    bool has_labels = false;
-    bool all_numbers = true;
+  // Labels that are all natural numbers stand for themselves, and -1 for none; else their texts are classes.
+  void number_labels(Source& source) {
+    bool has_natural = false;
+    bool has_others = false;
     for (const Row& row : rows_) {
-      std::int64_t number = 0;
-      has_labels = has_labels || !row.label.empty();
-      all_numbers = all_numbers && (row.label.empty() || (parse_number(row.label, &number) && number >= 0));
+      if (row.label.empty()) continue;
+      const std::int64_t number = whole_number(row.label).value_or(-2);
+      has_natural = has_natural || number >= 0;
+      has_others = has_others || number < -1;
     }
-    source.has_number_labels = has_labels && all_numbers;
-    if (!has_labels || all_numbers) return {};
+    source.has_number_labels = has_natural && !has_others;
+    if (!has_others) return;
+    std::set<std::string> texts;
     for (const Row& row : rows_) {
-      if (!row.label.empty()) source.classes.push_back(row.label);
+      if (!row.label.empty()) texts.insert(row.label);
     }
-    std::sort(source.classes.begin(), source.classes.end());
-    source.classes.erase(std::unique(source.classes.begin(), source.classes.end()), source.classes.end());
-    return {};
+    source.classes.assign(texts.begin(), texts.end());
+    class_numbers_ = numbered(source.classes);
   }
 
   Result<std::int32_t> label_of(const Source& source, const Row& row) const {
     if (row.label.empty()) return -1;
-    if (!source.has_number_labels) {
-      return static_cast<std::int32_t>(
-          std::lower_bound(source.classes.begin(), source.classes.end(), row.label) - source.classes.begin());
-    }
-    std::int64_t number = 0;
-    if (!parse_number(row.label, &number) || number > std::numeric_limits<std::int32_t>::max()) {
+    if (!source.classes.empty()) return class_numbers_.at(row.label);
+    const std::int64_t number = whole_number(row.label).value_or(-1);
+    if (number > std::numeric_limits<std::int32_t>::max())
       return at(row, "label {} is too large (at most 2147483647)", row.label);
-    }
     return static_cast<std::int32_t>(number);
   }
 
@@ -267,11 +313,15 @@ class ListReader {
         source.left_out.push_back({row.path, "not a file", std::string(row.problem)});
         continue;
       }
+      const bool is_of_images = options_.layout == SourceLayout::images;
       const std::string extension = extension_of(row.file.name);
-      if (extension.empty() || (options_.layout == SourceLayout::images && !is_image_extension(extension))) {
-        source.left_out.push_back({row.path, "not an image", extension.empty() ? "no extension" : ""});
+      if (extension.empty() || (is_of_images && !is_image_extension(extension))) {
+        source.left_out.push_back(
+            {row.path, std::string(why_no_image(extension)), extension.empty() ? "no extension" : ""});
         continue;
       }
+      if (is_of_images) join_dots(row.file, own_names_);
+      if (row.file.own_name != 0) ++source.not_carried[std::string(kDotsBecome)];
       OK_OR_RETURN(split, split_of(source, row));
       OK_OR_RETURN(label, label_of(source, row));
       const std::size_t slash = row.path.rfind('/');
@@ -306,6 +356,8 @@ class ListReader {
   Progress& progress_;
   std::string root_;
   std::vector<Row> rows_;
+  std::map<std::string, std::int32_t> class_numbers_;
+  std::vector<std::string> own_names_;
 };
 
 }  // namespace

@@ -1,18 +1,20 @@
+#include "data/pack/source/shape.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <set>
 
 #include "base/encode.h"
 #include "base/thread.h"
-#include "data/pack/source/tree.h"
 
 namespace stoker::data {
 
 namespace {
 
 constexpr int kDeepest = 32;
-constexpr std::array<std::string_view, 5> kSplitNames = {"train", "val", "test", "valid", "validation"};
+constexpr std::string_view kDev = "dev";  // a split beside train only
+constexpr std::array<std::string_view, 6> kSplitNames = {"train", "val", "test", "valid", "validation", kDev};
+constexpr std::string_view kOfMacs = "__MACOSX";  // what their archives hold beside the files
 
 // WebDataset skips members whose path begins so.
 bool is_skipped_by_readers(std::string_view member) {
@@ -20,21 +22,17 @@ bool is_skipped_by_readers(std::string_view member) {
   return top.size() >= 4 && top.starts_with("__") && top.ends_with("__");
 }
 
-// One folder to be walked with all below it: a class, or a split's root without its classes.
-struct Walk {
-  SourceFolder top;
-  std::string class_name;  // empty: no class
-  bool is_deep = true;
-  std::vector<SourceFolder> folders;
-  std::vector<LeftOut> left_out;
-  Status status;
-};
+Result<Listing> list_once(const SourceTree& tree, const std::string& path,
+                          std::map<std::string, Listing>& listed) {
+  if (auto known = listed.extract(path)) return std::move(known.mapped());
+  return tree.list(path);
+}
 
-Status walk_folder(const SourceTree& tree, SourceFolder folder, int depth, Walk& into) {
+Status walk_folder(const SourceTree& tree, SourceFolder folder, int depth, FolderWalk& into) {
   if (depth > kDeepest) {
     return invalid("{}: folders more than {} deep (a link to a parent?)", printable(folder.path), kDeepest);
   }
-  OK_OR_RETURN(listing, tree.list(folder.path));
+  OK_OR_RETURN(listing, list_once(tree, folder.path, into.listed));
   into.left_out.insert(into.left_out.end(), listing.left_out.begin(), listing.left_out.end());
   if (is_skipped_by_readers(folder.member)) {
     for (const SourceFile& file : listing.files) {
@@ -58,68 +56,152 @@ Status walk_folder(const SourceTree& tree, SourceFolder folder, int depth, Walk&
   return {};
 }
 
-// The source's shape, found by listing its first two levels.
-struct Shape {
-  std::vector<std::string> splits;
-  std::vector<Walk> walks;
-  std::set<std::string> classes;
-  std::vector<LeftOut> left_out;
-};
+bool is_image(const SourceFile& file) { return is_image_extension(extension_of(file.name)); }
 
-bool has_image(const Listing& listing) {
-  return std::any_of(listing.files.begin(), listing.files.end(),
-                     [](const SourceFile& f) { return is_image_extension(extension_of(f.name)); });
+bool has_samples(const std::vector<SourceFile>& files, SourceLayout layout) {
+  return layout == SourceLayout::files ? !files.empty() : std::any_of(files.begin(), files.end(), is_image);
 }
 
-Status add_split(const SourceTree& tree, const std::string& name, const std::string& path, Shape& shape) {
+void add_split(const std::string& name, const std::string& path, Listing listing, SourceShape& shape) {
   const auto split = static_cast<std::uint32_t>(shape.splits.size());
   shape.splits.push_back(name);
-  OK_OR_RETURN(listing, tree.list(path));
+  shape.paths.push_back(path);
   for (const std::string& folder : listing.folders) {
     if (!is_utf8(folder)) {
       shape.left_out.push_back({child(path, folder), "unusable name", "not UTF-8"});
       continue;
     }
-    Walk& walk = shape.walks.emplace_back();
+    FolderWalk& walk = shape.walks.emplace_back();
     walk.top = {.path = child(path, folder), .member = folder, .split = split, .label = -1, .files = {}};
     walk.class_name = folder;
     shape.classes.insert(folder);
   }
   shape.left_out.insert(shape.left_out.end(), listing.left_out.begin(), listing.left_out.end());
   if (listing.folders.empty()) {
-    Walk& walk = shape.walks.emplace_back();
+    FolderWalk& walk = shape.walks.emplace_back();
     walk.is_deep = false;
     walk.folders.push_back(
         {.path = path, .member = {}, .split = split, .label = -1, .files = std::move(listing.files)});
-    return {};
+    return;
   }
   for (const SourceFile& file : listing.files) {
-    const bool image = is_image_extension(extension_of(file.name));
-    shape.left_out.push_back({child(path, file.name), image ? "no class" : "not an image",
+    const bool image = is_image(file);
+    shape.left_out.push_back({child(path, file.name),
+                              std::string(image ? "no class" : why_no_image(extension_of(file.name))),
                               image ? "beside the class folders" : ""});
   }
-  return {};
 }
 
-Result<Shape> find_shape(const SourceTree& tree) {
-  OK_OR_RETURN(top, tree.list(""));
-  Shape shape;
-  const bool has_splits = !top.folders.empty() && !has_image(top) &&
-                          std::all_of(top.folders.begin(), top.folders.end(), is_split_name);
-  if (!has_splits) {
-    RETURN_IF_ERROR(add_split(tree, "all", "", shape));
+// What lies in a folder around the splits or classes.
+void leave_out(const std::string& path, const Listing& listing, std::vector<LeftOut>& left_out) {
+  left_out.insert(left_out.end(), listing.left_out.begin(), listing.left_out.end());
+  for (const SourceFile& file : listing.files)
+    left_out.push_back({child(path, file.name), std::string(why_no_image(extension_of(file.name))), {}});
+}
+
+Result<Listing> list_root(const SourceTree& tree) {
+  OK_OR_RETURN(root, tree.list(""));
+  if (std::erase(root.folders, kOfMacs) > 0)
+    root.left_out.push_back({std::string(kOfMacs), std::string(kHidden), {}});
+  return std::move(root);
+}
+
+// Splits among folders that lie beside each other.
+struct SplitFolders {
+  std::map<std::string, std::string, std::less<>> folders;  // by the split's name
+  std::vector<std::string> others;                          // what is none
+};
+
+Result<SplitFolders> split_folders(const std::vector<std::string>& folders, const std::string& where) {
+  SplitFolders found;
+  const bool has_train =
+      std::any_of(folders.begin(), folders.end(), [](const auto& f) { return to_lower(f) == "train"; });
+  for (const std::string& folder : folders) {
+    const std::string name = to_lower(folder);
+    if (!is_split_name(name) && !(has_train && name == kDev)) {
+      found.others.push_back(folder);
+    } else if (const auto [twin, is_new] = found.folders.emplace(name, folder); !is_new) {
+      return invalid("{}: '{}' and '{}' would be one split", where, printable(twin->second),
+                     printable(folder))
+          .cure("rename one of them");
+    }
+  }
+  return found;
+}
+
+// Two splits and something else: whichever was meant, the other reading would be wrong without a word.
+Status mixed(const SourceTree& tree, const std::string& root, const SplitFolders& found,
+             const SourceOptions& options) {
+  std::vector<std::string> names;
+  std::string paths;
+  for (std::string_view split : kSplitNames) {
+    const auto folder = found.folders.find(split);
+    if (folder == found.folders.end()) continue;
+    names.push_back(format("'{}'", printable(folder->second)));
+    paths += " " + shell_quote(tree.shown(child(root, folder->second)));
+  }
+  const std::string other = printable(found.others.front());
+  Status status = invalid("{}: {} are names of splits, '{}' beside them is not", tree.shown(root),
+                          join(names, ", "), other);
+  const std::string_view kind = options.where == "-" ? "paths" : "an archive";
+  if (!folder_exists(options.where)) return std::move(status).cure("{} without '{}'", kind, other);
+  return std::move(status).cure("move '{}' elsewhere, or: find{} -type f | stoker data pack - OUT", other,
+                                paths);
+}
+
+Result<SourceShape> shape_at(const SourceTree& tree, const std::string& root, Listing listing,
+                             const SourceOptions& options) {
+  SourceShape shape;
+  shape.root = root;
+  OK_OR_RETURN(found, split_folders(listing.folders, tree.shown(root)));
+  const auto image = std::find_if(listing.files.begin(), listing.files.end(), is_image);
+  if (image != listing.files.end()) found.others.push_back(image->name);
+  if (found.folders.size() >= 2 && !found.others.empty()) return mixed(tree, root, found, options);
+  if (found.folders.empty() || !found.others.empty()) {
+    add_split("all", root, std::move(listing), shape);
     return shape;
   }
-  shape.left_out = top.left_out;
-  for (const SourceFile& file : top.files) shape.left_out.push_back({file.name, "not an image", {}});
+  leave_out(root, listing, shape.left_out);
   for (std::string_view split : kSplitNames) {
-    if (std::find(top.folders.begin(), top.folders.end(), split) == top.folders.end()) continue;
-    RETURN_IF_ERROR(add_split(tree, std::string(split), std::string(split), shape));
+    const auto folder = found.folders.find(split);
+    if (folder == found.folders.end()) continue;
+    const std::string path = child(root, folder->second);
+    OK_OR_RETURN(inner, tree.list(path));
+    add_split(std::string(split), path, std::move(inner), shape);
   }
   return shape;
 }
 
-void run_walks(const SourceTree& tree, std::vector<Walk>& walks, int threads, const Progress& progress) {
+// Archives, and what was unpacked from them, often have one folder around all: it is no class if splits, or
+// several folders that may be classes, lie in it, or in the only folder of it.
+Result<SourceShape> find_shape(const SourceTree& tree, const SourceOptions& options) {
+  OK_OR_RETURN(root, list_root(tree));
+  std::map<std::string, Listing> listed;
+  std::vector<LeftOut> left_out;
+  std::string path;
+  const Listing* at = &root;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    if (at->folders.size() != 1 || has_samples(at->files, options.layout)) break;
+    if (!is_utf8(at->folders[0]) || is_split_name(at->folders[0])) break;
+    leave_out(path, *at, left_out);
+    path = child(path, at->folders[0]);
+    OK_OR_RETURN(below, tree.list(path));
+    at = &listed.emplace(path, std::move(below)).first->second;
+    const bool has_split = at->folders.size() == 1 && is_split_name(at->folders[0]);
+    if ((at->folders.size() < 2 && !has_split) || has_samples(at->files, options.layout)) continue;
+    OK_OR_RETURN(shape, shape_at(tree, path, *at, options));
+    shape.is_guess = !has_split && shape.splits[0] == "all";
+    std::move(left_out.begin(), left_out.end(), std::back_inserter(shape.left_out));
+    return std::move(shape);
+  }
+  OK_OR_RETURN(shape, shape_at(tree, "", std::move(root), options));
+  // Whatever was listed lies in the only folder.
+  if (shape.walks.size() == 1) shape.walks[0].listed = std::move(listed);
+  return std::move(shape);
+}
+
+Status run_walks(const SourceTree& tree, std::vector<FolderWalk>& walks, int threads,
+                 const Progress& progress) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < walks.size(); i = next++) {
@@ -130,130 +212,39 @@ void run_walks(const SourceTree& tree, std::vector<Walk>& walks, int threads, co
       }
     }
   };
-  std::vector<Thread> helpers;
-  for (int t = 1; t < threads && static_cast<std::size_t>(t) < walks.size(); ++t) {
-    helpers.emplace_back([&](const StopToken&) { work(); });
+  {
+    std::vector<Thread> helpers;
+    for (int t = 1; t < threads && static_cast<std::size_t>(t) < walks.size(); ++t)
+      helpers.emplace_back([&](const StopToken&) { work(); });
+    work();
   }
-  work();
-}
-
-// Groups a folder's files by basename: sorted names put those of one basename side by side.
-Status group(Source& source, std::uint32_t number, SourceLayout layout) {
-  const SourceFolder& folder = source.folders[number];
-  const std::string where = source.tree->shown(folder.path);
-  const std::vector<SourceFile>& files = folder.files;
-  for (std::uint32_t i = 0; i < files.size();) {
-    const std::string_view base = basename_of(files[i].name);
-    std::uint32_t end = i + 1;
-    while (end < files.size() && basename_of(files[end].name) == base) ++end;
-    const SourceFile* image = nullptr;
-    std::set<std::string> extensions;
-    for (std::uint32_t f = i; f < end; ++f) {
-      const std::string extension = extension_of(files[f].name);
-      source.has_label_files = source.has_label_files || extension == "cls";
-      const auto twin = std::find_if(files.begin() + i, files.begin() + f, [&](const SourceFile& other) {
-        return extension_of(other.name) == extension;
-      });
-      if (!extensions.insert(extension).second) {
-        return invalid("{}: '{}' and '{}' would be the same file of one sample", where, printable(twin->name),
-                       printable(files[f].name))
-            .cure("rename one of them");
-      }
-      if (!is_image_extension(extension) || extension.find('.') != std::string::npos) continue;
-      if (image != nullptr && layout == SourceLayout::images) {
-        return invalid("{}: '{}' and '{}' share the basename '{}' and would become one sample", where,
-                       printable(image->name), printable(files[f].name), printable(base))
-            .cure("rename one of them, or stoker data pack --layout files if they belong together");
-      }
-      image = &files[f];
-    }
-    if (image == nullptr && layout == SourceLayout::images) {
-      for (std::uint32_t f = i; f < end; ++f) {
-        source.left_out.push_back({child(folder.path, files[f].name), "not an image", {}});
-      }
-    } else {
-      source.samples[folder.split].push_back(
-          {.folder = number, .first = i, .files = end - i, .label = static_cast<std::int32_t>(folder.label)});
-    }
-    i = end;
-  }
+  for (const FolderWalk& walk : walks) RETURN_IF_ERROR(walk.status);
   return {};
-}
-
-Status check_classes(const Source& source, const std::vector<Walk>& walks) {
-  std::set<std::uint32_t> used;
-  for (const auto& samples : source.samples) {
-    for (const SourceSample& sample : samples) used.insert(sample.folder);
-  }
-  // A class's folders follow each other in source.folders; count what each walk gave.
-  std::uint32_t folder = 0;
-  for (const Walk& walk : walks) {
-    bool has_samples = false;
-    for (std::size_t i = 0; i < walk.folders.size(); ++i)
-      has_samples = has_samples || used.contains(folder++);
-    if (!walk.class_name.empty() && !has_samples) {
-      return invalid("{}: class '{}' has no images", source.tree->shown(walk.top.path),
-                     printable(walk.class_name))
-          .cure("remove that folder, or put its images there");
-    }
-  }
-  return {};
-}
-
-Status check_samples(const Source& source, const SourceOptions& options) {
-  if (source.has_label_files && !source.classes.empty()) {
-    return invalid("{}: label files (.cls) and class folders at once: which is the label?",
-                   source.tree->shown(""));
-  }
-  for (std::size_t split = 0; split < source.splits.size(); ++split) {
-    const bool has_splits = source.splits.size() > 1;
-    if (!source.samples[split].empty() || (!has_splits && !source.classes.empty())) continue;
-    return invalid("{}: no images{}", source.tree->shown(has_splits ? source.splits[split] : ""),
-                   options.layout == SourceLayout::images ? " (JPEG, PNG or WebP by their extension)" : "");
-  }
-  return {};
-}
-
-void count(Source& source) {
-  for (const LeftOut& left_out : source.left_out) source.files += left_out.reason == kHidden ? 0 : 1;
-  for (const auto& samples : source.samples) {
-    for (const SourceSample& sample : samples) {
-      source.files += sample.files;
-      for (std::uint32_t i = 0; i < sample.files; ++i) source.bytes += source.file(sample, i).bytes;
-    }
-  }
 }
 
 }  // namespace
 
 bool is_split_name(std::string_view name) {
-  return std::find(kSplitNames.begin(), kSplitNames.end(), name) != kSplitNames.end();
+  const std::string lower = to_lower(name);
+  return lower != kDev && std::find(kSplitNames.begin(), kSplitNames.end(), lower) != kSplitNames.end();
 }
 
-Result<Source> list_by_folders(std::unique_ptr<SourceTree> tree, const SourceOptions& options,
+Result<SourceShape> walk_shape(const SourceTree& tree, const SourceOptions& options,
                                const Progress& progress) {
-  OK_OR_RETURN(shape, find_shape(*tree));
-  run_walks(*tree, shape.walks, options.threads, progress);
-  Source source;
-  source.tree = std::move(tree);
-  source.splits = shape.splits;
-  source.samples.resize(shape.splits.size());
-  source.classes.assign(shape.classes.begin(), shape.classes.end());
-  source.left_out = std::move(shape.left_out);
-  for (Walk& walk : shape.walks) {
-    RETURN_IF_ERROR(walk.status);
-    std::move(walk.left_out.begin(), walk.left_out.end(), std::back_inserter(source.left_out));
-    const auto label = std::lower_bound(source.classes.begin(), source.classes.end(), walk.class_name);
-    for (SourceFolder& found : walk.folders) {
-      SourceFolder& folder = source.folders.emplace_back(std::move(found));
-      if (!walk.class_name.empty()) folder.label = label - source.classes.begin();
-    }
-  }
-  for (std::uint32_t i = 0; i < source.folders.size(); ++i) RETURN_IF_ERROR(group(source, i, options.layout));
-  RETURN_IF_ERROR(check_samples(source, options));
-  RETURN_IF_ERROR(check_classes(source, shape.walks));
-  count(source);
-  return source;
+  OK_OR_RETURN(shape, find_shape(tree, options));
+  RETURN_IF_ERROR(run_walks(tree, shape.walks, options.threads, progress));
+  const auto is_empty = [&](const FolderWalk& walk) {
+    return std::none_of(walk.folders.begin(), walk.folders.end(), [&](const SourceFolder& folder) {
+      return has_samples(folder.files, options.layout);
+    });
+  };
+  if (!shape.is_guess || std::none_of(shape.walks.begin(), shape.walks.end(), is_empty))
+    return std::move(shape);
+  // One class, with folders in it.
+  OK_OR_RETURN(root, list_root(tree));
+  OK_OR_RETURN(plain, shape_at(tree, "", std::move(root), options));
+  RETURN_IF_ERROR(run_walks(tree, plain.walks, options.threads, progress));
+  return std::move(plain);
 }
 
 }  // namespace stoker::data

@@ -1,9 +1,12 @@
 #include "data/pack/source.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <span>
 #include <unistd.h>
 
+#include "base/language/counted.h"
 #include "data/look/tables/class_names.h"
 #include "data/pack/source/order_hash.h"
 #include "data/pack/source/tree.h"
@@ -31,8 +34,24 @@ bool is_picture(std::string_view extension) {
   return is_image_extension(extension) && extension.find('.') == std::string_view::npos;
 }
 
+std::string_view why_no_image(std::string_view extension) {
+  constexpr std::array<std::string_view, 14> kOthers = {"gif", "bmp", "tif", "tiff", "avif", "heic", "heif",
+                                                        "jxl", "jp2", "svg", "ico",  "ppm",  "pgm",  "psd"};
+  const std::string_view last = extension.substr(extension.rfind('.') + 1);
+  const bool is_other = std::find(kOthers.begin(), kOthers.end(), last) != kOthers.end();
+  return is_other ? "not JPEG, PNG or WebP" : "not an image";
+}
+
 std::string Source::key(const SourceSample& sample) const {
   return child(folders[sample.folder].member, basename_of(file(sample, 0).name));
+}
+
+const std::string& Source::own_name(const SourceFile& file) const {
+  return file.own_name == 0 ? file.name : (*own_names)[file.own_name - 1];
+}
+
+std::string Source::path_of(const SourceFolder& folder, const SourceFile& file) const {
+  return child(folder.path, own_name(file));
 }
 
 namespace {
@@ -57,13 +76,30 @@ Path scratch_of(const SourceOptions& options) {
   return options.scratch.empty() ? std::filesystem::temp_directory_path(ignored) : options.scratch;
 }
 
+Result<bool> begins_with(const Path& file, std::string_view bytes) {
+  OK_OR_RETURN(opened, File::open_read(file));
+  std::string head(bytes.size(), ' ');
+  RETURN_IF_ERROR(opened.read_at(0, std::as_writable_bytes(std::span(head))));
+  return head == bytes;
+}
+
 Result<std::unique_ptr<SourceTree>> open_archive(Archive kind, const SourceOptions& options,
                                                  Progress& progress) {
   if (kind == Archive::tar || kind == Archive::packed)
     return tar_tree(options.where, scratch_of(options), progress);
   if (kind == Archive::zip) return zip_tree(options.where, progress);
-  return invalid("{}: is compressed by bzip2 or xz; gzip and zstd are read", printable(options.where))
-      .cure("unpack that layer first, as in: xz -dk {}", shell_quote(options.where));
+  OK_OR_RETURN(is_bzip2, begins_with(options.where, "BZh"));
+  const std::string_view program = is_bzip2 ? "bzip2" : "xz";
+  return invalid("{}: is compressed by {}; gzip and zstd are read", printable(options.where), program)
+      .cure("unpack that layer first, as in: {} -dk {}", program, shell_quote(options.where));
+}
+
+// Where options choose of tables and there are none; `--label cls` was meant as `--labels cls`.
+Status no_table_in(const SourceOptions& options) {
+  const std::string& label = options.table.label;
+  Status status = no_table(printable(options.where));
+  if (label != "index" && label != "cls" && label != "json") return status;
+  return std::move(status).cure("--labels {}, where the labels of all samples are to be written so", label);
 }
 
 Result<Source> list_any(const SourceOptions& options, Progress& progress) {
@@ -86,7 +122,7 @@ Result<Source> list_any(const SourceOptions& options, Progress& progress) {
     with_scratch.scratch = scratch_of(options);
     return list_from_shards(with_scratch, pace, progress);
   }
-  if (options.table.is_set()) return no_table(name);
+  if (options.table.is_set()) return no_table_in(options);
   if (folder_exists(options.where)) {
     return list_by_folders(folder_tree(options.where, pace, &progress), options, progress);
   }
@@ -102,11 +138,26 @@ Result<Source> list_any(const SourceOptions& options, Progress& progress) {
   return list_by_folders(std::move(tree), options, progress);
 }
 
+// Those of label files are known when they are read.
+void note_unlabelled(Source& source) {
+  if (!source.has_labels() || source.has_label_files) return;
+  std::uint64_t samples = 0;
+  std::uint64_t unlabelled = 0;
+  for (const std::vector<SourceSample>& split : source.samples) {
+    samples += split.size();
+    for (const SourceSample& sample : split) unlabelled += sample.label < 0 ? 1 : 0;
+  }
+  if (unlabelled == 0) return;
+  source.notes.push_back(
+      format("no label: {} of {}, which have -1", grouped(unlabelled), stoker::counted(samples, "sample")));
+}
+
 }  // namespace
 
 Result<Source> list_source(const SourceOptions& options, Progress& progress) {
   OK_OR_RETURN(source, list_any(options, progress));
   if (!options.splits.empty()) RETURN_IF_ERROR(divide(source, options));
+  note_unlabelled(source);
   return std::move(source);
 }
 

@@ -70,7 +70,7 @@ class SourceTree {
 
 /// `folder`/`name`, or `name` at the root.
 std::string child(std::string_view folder, std::string_view name);
-/// Whether a folder of that name is a split: train, val, test, valid, validation.
+/// Whether a folder of that name is a split, in any case of letters: train, val, test, valid, validation.
 bool is_split_name(std::string_view name);
 
 /// When a file was last written to, in ns: an archive's members have it as their `modified_ns`. Of a folder,

@@ -89,7 +89,7 @@ std::string Parameters::word(std::string_view key, std::string_view otherwise,
 }
 
 Size Parameters::size() {
-  if (!has("size")) {
+  if (!find("size")) {
     refuse(invalid("transform: {}: size is missing", name_));
     return {1, 1};
   }
@@ -115,14 +115,14 @@ Rgb Parameters::fill() {
   return colour;
 }
 
+// A name that is unknown comes first: it may be why another parameter is missing.
 Status Parameters::status() const {
-  RETURN_IF_ERROR(problem_);
   for (const auto& [key, value] : operation_.parameters) {
     if (asked_.contains(key)) continue;
     const std::vector<std::string_view> known(asked_.begin(), asked_.end());
     return invalid("transform: {}: no parameter is called '{}'{}", name_, key, suggestion(key, known));
   }
-  return Status();
+  return problem_;
 }
 
 }  // namespace stoker::data

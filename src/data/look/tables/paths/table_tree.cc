@@ -100,7 +100,7 @@ class Walk {
     above.path = child(above.path, folder);
     const std::string shown = printable((root_ / above.path).string());
     auto key = key_in(folder);
-    if (!key) return is_split_name(folder) ? with_split(std::move(above), folder, shown) : above;
+    if (!key) return is_split_name(folder) ? with_split(std::move(above), to_lower(folder), shown) : above;
     if (!is_utf8(key->name) || !is_utf8(key->value.value_or("")))
       return invalid("{}: its name is no UTF-8 text", shown);
     const bool is_twice = std::ranges::any_of(above.keys, [&](const auto& k) { return k.name == key->name; });
@@ -186,7 +186,7 @@ TreeTable table_of(const Listed& file, const std::vector<Column>& columns) {
   }
   if (!table.split.empty()) return table;
   const std::string own = split_of_shard(Path(file.name).filename().string());
-  table.split = is_split_name(own) ? own : "all";
+  table.split = is_split_name(own) ? to_lower(own) : "all";
   return table;
 }
 
