@@ -55,6 +55,11 @@ nb::str text(std::string_view bytes, const char* errors) {
 
 }  // namespace
 
+// In a fork's child a thread that is not there may hold the lock of the memory's pool for ever.
+Batch::~Batch() {
+  if (::getpid() != pid_) static_cast<void>(new data::Batch(std::move(batch_)));
+}
+
 Array Batch::image(nb::handle self) { return array(batch_.image(), self); }
 
 Array Batch::bytes(nb::handle self) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <unistd.h>
 #include <vector>
 
 #include "data/loader.h"
@@ -22,7 +23,10 @@ class Batch {
  public:
   /// `source` keeps the keys; `kinds` are those of LoaderOptions::fields.
   Batch(data::Batch batch, std::shared_ptr<formats::ShardSource> source, std::vector<data::FieldKind> kinds)
-      : batch_(std::move(batch)), source_(std::move(source)), kinds_(std::move(kinds)) {}
+      : pid_(::getpid()), batch_(std::move(batch)), source_(std::move(source)), kinds_(std::move(kinds)) {}
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
 
   std::size_t count() const { return batch_.count(); }
   // Arrays whose owner is `self`, this batch's Python object.
@@ -37,6 +41,7 @@ class Batch {
   nanobind::object column(nanobind::handle self, std::size_t i);
 
  private:
+  const int pid_;
   data::Batch batch_;
   std::shared_ptr<formats::ShardSource> source_;  // shared with the feed, which may be gone before
   std::vector<data::FieldKind> kinds_;

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
+from stoker.errors import InvalidError
+
 Kind = Literal["auto", "torch", "numpy", "dlpack"]
 Convert = Callable[[Any], Any]
 
@@ -20,10 +22,23 @@ def _to_torch() -> Convert:
     return lambda array: from_dlpack(array.__dlpack__())
 
 
+def no_bfloat16() -> InvalidError:
+    """For arrays that numpy has no type for."""
+    return InvalidError(
+        "loader: tensors: numpy has no bfloat16 (dtype)\n  try: tensors='torch', or dtype='float16' or 'float32'"
+    )
+
+
 def _to_numpy() -> Convert:
     from numpy import asarray
 
-    return asarray
+    def convert(array: Any) -> Any:
+        made = asarray(array)
+        if made.dtype.hasobject:  # what numpy makes of something that has no buffer
+            raise no_bfloat16()
+        return made
+
+    return convert
 
 
 def converter(kind: Kind) -> Convert:
@@ -37,4 +52,4 @@ def converter(kind: Kind) -> Convert:
         return _to_numpy()
     if kind == "dlpack":
         return _as_is
-    raise ValueError(f"tensors: unknown kind '{kind}' (one of: auto, torch, numpy, dlpack)")
+    raise InvalidError(f"loader: tensors: unknown value '{kind}' (one of: auto, torch, numpy, dlpack)")

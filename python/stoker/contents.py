@@ -1,8 +1,9 @@
 """What a batch holds: from stoker.Loader's arguments to what the C++ part wants to know, and to the batch's fields."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from stoker import arguments
 from stoker.errors import InvalidError
 
 # A recipe's name, or operations by torchvision's names: "RandomHorizontalFlip", ("Resize", {"size": 256}).
@@ -30,31 +31,52 @@ def _column(name: str, given: Any) -> tuple[str, str, str]:
     return component, key, _TYPES[kind]
 
 
-def _tokens(given: int | Mapping[str, Any]) -> dict[str, Any]:
-    chosen = {"length": given} if isinstance(given, int) else dict(given)
+def _tokens(given: Any) -> dict[str, Any]:
+    chosen = dict(given) if isinstance(given, Mapping) else {"length": given}
     for name in chosen:
         if name not in _TOKENS:
             raise InvalidError(f"loader: tokens: unknown key '{name}' (one of: {', '.join(_TOKENS)})")
-    return _TOKENS | chosen
+    chosen = _TOKENS | chosen
+    lengths = (("length", 1), ("ahead", 0))
+    counts = {
+        name: arguments.whole(f"tokens: {name}", chosen[name], least, arguments.MOST_32) for name, least in lengths
+    }
+    return counts | {name: arguments.element(chosen[name]) for name in ("stored", "dtype")}
+
+
+def _array(given: Any) -> tuple[str, list[int]] | None:
+    """The type and shape, or None: as the samples' headers say."""
+    if not isinstance(given, tuple):
+        return None
+    if len(given) != 2 or not isinstance(given[1], Sequence) or isinstance(given[1], str):
+        raise arguments.refusal("array", given, "neither True nor (type, shape): ('float32', (3, 2))")
+    return arguments.element(given[0]), [arguments.whole("array: shape", side) for side in given[1]]
+
+
+def _columns(given: Any) -> list[tuple[str, str, str]]:
+    if not isinstance(given, Mapping):
+        raise arguments.refusal("columns", given, "no dict: {'age': float}")
+    return [_column(name, kind) for name, kind in given.items()]
 
 
 def content(
     transform: Transform | None,
-    component: str,
-    array: bool | tuple[str, Sequence[int]],
+    component: str | None,
+    array: bool | tuple[Any, Sequence[int]] | None,
     tokens: int | Mapping[str, Any] | None,
     columns: Mapping[str, Column] | None,
 ) -> dict[str, Any]:
     """As recipes.h reads it. `array` and `tokens` come before `transform`, which has a default."""
-    if array and tokens is not None:
+    has_array = isinstance(array, tuple) or (array is not None and arguments.switch("array", array))
+    if has_array and tokens is not None:
         raise InvalidError("loader: array and tokens: a batch holds one of them")
-    kind = "tokens" if tokens is not None else "arrays" if array else "images" if transform is not None else "bytes"
+    kind = "tokens" if tokens is not None else "arrays" if has_array else "images" if transform is not None else "bytes"
     return {
         "kind": kind,
-        "component": component,
-        "array": None if isinstance(array, bool) else (array[0], list(array[1])),
+        "component": "" if component is None else arguments.text("component", component),
+        "array": _array(array),
         "tokens": None if tokens is None else _tokens(tokens),
-        "columns": [_column(name, given) for name, given in (columns or {}).items()],
+        "columns": [] if columns is None else _columns(columns),
     }
 
 
@@ -65,19 +87,22 @@ def fields(chosen: Sequence[str] | None, kind: str, columns: Sequence[str]) -> t
     if chosen is None:
         return (*own, *(name for name in beside if name != "index"), *columns)
     known = (*own, *beside, *columns)
+    if isinstance(chosen, str) or not isinstance(chosen, Iterable):
+        raise arguments.refusal("fields", chosen, "no list of fields")
+    chosen = tuple(chosen)
     for name in chosen:
         if name in known:
             continue
         if name in _NEEDS:
             raise InvalidError(f"loader: fields: '{name}' needs {_NEEDS[name]}")
         raise InvalidError(f"loader: fields: unknown field '{name}' (one of: {', '.join(known)})")
-    return tuple(chosen)
+    return chosen
 
 
-def shuffle(given: bool | str) -> str:
+def shuffle(given: Any) -> str:
     """The name of the order."""
-    if isinstance(given, bool):
+    if arguments.is_switch(given):
         return "every_epoch" if given else "none"
-    if given not in ("full", "by_shard", "by_chunk"):
+    if not isinstance(given, str) or given not in ("full", "by_shard", "by_chunk"):
         raise InvalidError(f"loader: shuffle: unknown value '{given}' (one of: True, False, full, by_shard, by_chunk)")
     return given

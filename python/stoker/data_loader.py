@@ -7,11 +7,18 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from stoker import gil
+from stoker import arguments, gil
 from stoker.errors import InvalidError
 from stoker.thread_workers import ThreadWorkers
 
 _MODES = ("auto", "threads", "processes")
+_PREFETCH_FACTOR = 2  # torch's
+
+
+def _is_fork(context: Any) -> bool:
+    """Of a multiprocessing_context: None, a name, or what multiprocessing.get_context() returns."""
+    start_method = getattr(context, "get_start_method", None)
+    return context in (None, "fork") or (callable(start_method) and start_method() == "fork")
 
 
 def cores() -> int:
@@ -49,6 +56,7 @@ class DataLoader:
     """`torch.utils.data.DataLoader` for a map-style dataset, with its arguments and their meaning, but:
 
     - `num_workers="auto"` (default) is the cores of this process; 0 makes batches in the caller, as there;
+    - `worker_init_fn` is for processes; with `mode="threads"` each thread of an iteration calls it with its number;
     - `mode="auto"` (default) measures, on a few samples, whether threads run the dataset's code in parallel. Where it holds
       Python's lock, or keeps a file open, processes are forked instead. The choice is said once on standard error (`quiet=True`: not),
       and by `plan()`;
@@ -74,7 +82,7 @@ class DataLoader:
         multiprocessing_context: Any = None,
         generator: Any = None,
         *,
-        prefetch_factor: int = 2,
+        prefetch_factor: int | None = None,
         persistent_workers: bool = True,
         mode: Literal["auto", "threads", "processes"] = "auto",
         quiet: bool = False,
@@ -87,10 +95,11 @@ class DataLoader:
             raise InvalidError(
                 f"loader: {type(dataset).__name__} is no map-style dataset (it needs __getitem__ and __len__)"
             )
-        if num_workers != "auto" and (not isinstance(num_workers, int) or num_workers < 0):
-            raise InvalidError(f"loader: num_workers: '{num_workers}' is neither a number nor 'auto'")
-        if multiprocessing_context not in (None, "fork"):
+        workers = arguments.workers(num_workers)
+        if not _is_fork(multiprocessing_context):
             raise InvalidError("loader: multiprocessing_context: batches come back in memory that only a fork shares")
+        if worker_init_fn is not None and not callable(worker_init_fn):
+            raise arguments.refusal("worker_init_fn", worker_init_fn, "no function")
         # torch's DataLoader knows how the arguments about sampling exclude each other, and makes the samplers.
         theirs = torch.utils.data.DataLoader(
             dataset, batch_size, shuffle, sampler, batch_sampler, 0, generator=generator, drop_last=drop_last
@@ -100,9 +109,12 @@ class DataLoader:
         self.dataset, self.generator = dataset, generator
         self.batch_size, self.sampler = theirs.batch_size, theirs.sampler
         self.batch_sampler: Any = theirs.batch_sampler
-        self.drop_last, self.pin_memory, self.timeout = drop_last, pin_memory, timeout
-        self.num_workers = cores() if num_workers == "auto" else num_workers
-        self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
+        self.drop_last, self.pin_memory = drop_last, pin_memory
+        self.timeout = arguments.seconds("timeout", timeout)
+        self.num_workers = cores() if workers is None else workers
+        ahead = _PREFETCH_FACTOR if prefetch_factor is None else prefetch_factor
+        self.prefetch_factor = arguments.whole("prefetch_factor", ahead, 1)
+        self.persistent_workers = persistent_workers
         self._source = _Source(dataset, collate_fn, worker_init_fn)
         self._mode, self._quiet = mode, quiet
         self._choice: gil.Choice | None = None
@@ -124,13 +136,16 @@ class DataLoader:
     def _chosen(self) -> gil.Choice:
         if self._choice is None:
             self._choice = self._choose()
-            if not self._quiet and self._mode == "auto" and self.num_workers > 1:
+            is_worth_saying = self.num_workers > 1 or self._choice.mode == "processes"
+            if not self._quiet and self._mode == "auto" and is_worth_saying:
                 print(f"stoker.DataLoader: {self._choice}", file=sys.stderr)
         return self._choice
 
     def _choose(self) -> gil.Choice:
         if self.num_workers == 0:
             return gil.Choice("threads", 0, "num_workers=0")
+        if self._mode == "auto" and self._source.worker_init_fn is not None:
+            return gil.Choice("processes", self.num_workers, "worker_init_fn is called in each")
         if self._mode == "threads" or (self._mode == "auto" and self.num_workers == 1):
             return gil.Choice("threads", self.num_workers, "as asked")
         if self._mode == "processes":
@@ -148,7 +163,8 @@ class DataLoader:
             made = map(self._source.make, batches)
         elif choice.mode == "threads":
             ahead = self.prefetch_factor * choice.workers
-            made = ThreadWorkers(self._source.make, choice.workers, ahead).run(batches, self.timeout)
+            source = self._source
+            made = ThreadWorkers(source.make, choice.workers, ahead, source.worker_init_fn).run(batches, self.timeout)
         else:
             made = self._of_processes(choice.workers, batches, seed)
         return self._pinned(made) if self.pin_memory and torch.cuda.is_available() else made

@@ -4,15 +4,18 @@ import atexit
 import contextlib
 import os
 import time
+import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from stoker import _core, arrays, contents, options
+from stoker import _core, arguments, arrays, contents, options
 from stoker.errors import InvalidError
 
 Batch = dict[str, Any]
+# Of state_dict: integers, as _core.Feed has them.
+_PLACE = ("seed", "epoch", "position", "samples")
 # Loaders whose threads run. At the interpreter's end they must stop before the libraries they use are torn down.
 _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 
@@ -32,8 +35,8 @@ class Loader:
     which is used again once the last of them is gone.
 
     The order of samples depends on (seed, epoch) alone, what a transform does to a sample on (seed, epoch, sample): not on
-    threads, ranks, or where a run was interrupted. `state_dict` is a few integers and may be loaded with another
-    `batch_size` and `world_size`.
+    threads, ranks, or where a run was interrupted. `state_dict` is a few integers and what they belong to; it may be loaded
+    with another `batch_size` and `world_size`.
 
     There are no worker processes. A loader cannot be used after a fork in the child: make it there. It can be pickled, and
     is then opened anew, at the same place."""
@@ -47,14 +50,14 @@ class Loader:
         num_workers: int | Literal["auto"] = "auto",
         *,
         split: str | None = None,
-        dtype: Literal["float32", "float16", "bfloat16", "uint8"] = "float32",
+        dtype: "Literal['float32', 'float16', 'bfloat16', 'uint8'] | Any" = "float32",
         channels_last: bool = False,
-        mixup: float = 0.0,
-        cutmix: float = 0.0,
+        mixup: float | None = 0.0,
+        cutmix: float | None = 0.0,
         fields: Sequence[str] | None = None,
         tensors: arrays.Kind = "auto",
-        component: str = "",
-        array: "bool | tuple[str, Sequence[int]]" = False,
+        component: str | None = None,
+        array: "bool | tuple[Any, Sequence[int]]" = False,
         tokens: "int | Mapping[str, Any] | None" = None,
         columns: "Mapping[str, contents.Column] | None" = None,
         weights: Sequence[float] | None = None,
@@ -77,26 +80,25 @@ class Loader:
         chunk_cache: int = 256 << 20,
         resident: int | None = None,
     ) -> None:
-        arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         if (pin_memory or device is not None) and tensors not in ("auto", "torch"):
             raise InvalidError(f"loader: pin_memory and device need torch tensors (tensors='{tensors}')")
-        self._options = options.of_arguments(arguments)
+        self._options = options.of_arguments(given)
         self.rank, self.world_size = self._options["rank"], self._options["world_size"]
         # Also what is pickled: the loader of another process has the same rank.
         known = {"path": self._options["paths"], "rank": self.rank, "world_size": self.world_size}
-        self._arguments = arguments | known
-        self.batch_size, self.drop_last = batch_size, drop_last
+        self._arguments = given | known
+        self.batch_size, self.drop_last = self._options["batch_size"], self._options["drop_last"]
         self.num_workers, self.pin_memory = num_workers, pin_memory
         self._columns = list(columns or {})
         self._fields = contents.fields(fields, self._options["content"]["kind"], self._columns)
         self._tensors: arrays.Kind = tensors
         self._device, self._non_blocking = device, non_blocking
-        self._timeout, self._persistent = timeout, persistent_workers
+        self._timeout, self._persistent = self._options["timeout"], persistent_workers
         self._turn = 0  # counts the iterators that have begun: each ends the one before
         self._is_begun = False  # an iterator has begun the epoch of the state, and not reached its end
         self._opened_at, self._first_batch_s = time.perf_counter(), 0.0
-        self._feed = _core.Feed(self._options)
-        _open_loaders.add(self)
+        self._reopen(None)
         if self._feed.small_cache and self.rank == 0:
             warnings.warn(f"{self._options['paths'][0]}: {self._feed.small_cache}", RuntimeWarning, stacklevel=2)
 
@@ -116,6 +118,8 @@ class Loader:
                 if batch is None:
                     self._is_begun = False
                     return
+                if len(batch) == 0:
+                    self._warn_of_nothing()
                 if not self._first_batch_s:
                     self._first_batch_s = time.perf_counter() - self._opened_at
                 yield finish(batch)
@@ -123,6 +127,11 @@ class Loader:
         finally:
             if not self._persistent and turn == self._turn:
                 self._stop_threads()
+
+    def _warn_of_nothing(self) -> None:
+        # The mean of its losses is NaN, which ruins a model without a word.
+        text = "an empty batch: all of its samples are damaged, and without it the ranks would take different numbers of steps"
+        warnings.warn(f"loader: {text} (errors='skip', rank {self.rank})", RuntimeWarning, stacklevel=3)
 
     def _begin(self) -> int:
         """Makes the caller the one iterator there is; its number."""
@@ -171,7 +180,7 @@ class Loader:
         return moved
 
     def __len__(self) -> int:
-        """Batches of this rank in a whole epoch."""
+        """Batches of this rank in a whole epoch; errors="skip" may leave some of them out."""
         return self._opened().batches_per_epoch
 
     @property
@@ -199,36 +208,47 @@ class Loader:
         """For frameworks that look for `loader.sampler.set_epoch`."""
         return self
 
+    @property
+    def batch_sampler(self) -> types.SimpleNamespace:
+        """For frameworks that expect one beside `sampler`, or look for `loader.batch_sampler.batch_size`."""
+        return types.SimpleNamespace(sampler=self, batch_size=self.batch_size, drop_last=self.drop_last)
+
     def set_epoch(self, epoch: int) -> None:
         """Makes `epoch` the one that the next iteration gives, from its beginning; from where it stands if the state is
         in the middle of that very epoch and was just loaded. Not needed: each iteration goes on with the next epoch.
         An iterator that has given batches ends; one that has not begins with that epoch."""
+        epoch = arguments.whole("set_epoch", epoch)
         seed, current, _, samples = self._opened().state
         if epoch == current and not self._is_begun:
             return
-        if epoch < 0:
-            raise InvalidError(f"loader: set_epoch: {epoch} is negative")
         self._turn += 1
         self._is_begun = False
         self._feed.restart((seed, epoch, 0, samples))
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the data stands after the last batch that was given: integers, and the dataset's version."""
-        seed, epoch, position, samples = self._feed.state if self._feed.is_open else self._state
-        version = self._feed.version
-        return {"seed": seed, "epoch": epoch, "position": position, "samples": samples, "dataset": version}
+        """Where the data stands after the last batch that was given: integers, and the order and the version of the dataset
+        that they belong to."""
+        place = self._feed.state if self._feed.is_open else self._state
+        belongs_to = {"dataset": self._feed.version, "order": self._options["order"]}
+        return dict(zip(_PLACE, place, strict=True)) | belongs_to
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where `state` was taken, also with another batch size or world size. The next iteration gives the rest
         of its epoch."""
-        missing = [name for name in ("seed", "epoch", "position", "samples") if name not in state]
+        if not isinstance(state, Mapping):
+            raise arguments.refusal("the state to load", state, "no dict")
+        missing = [name for name in _PLACE if name not in state]
         if missing:
             raise InvalidError(f"loader: the state to load has no '{missing[0]}'")
         if state.get("dataset") not in (None, self._feed.version):
             theirs, ours = str(state["dataset"])[:8], self._feed.version[:8]
             raise InvalidError(f"loader: the state to load is of dataset version {theirs}, this one is {ours}")
-        place = (state["seed"], state["epoch"], state["position"], state["samples"])
-        self._opened().restart(place)
+        if state.get("order") not in (None, self._options["order"]):
+            theirs, ours = state["order"], self._options["order"]
+            raise InvalidError(f"loader: the state to load is of the order {theirs}, this loader's is {ours}")
+        seed = arguments.whole("the state to load: seed", state["seed"], most=2**64 - 1)
+        epoch, position, samples = (arguments.whole(f"the state to load: {name}", state[name]) for name in _PLACE[1:])
+        self._opened().restart((seed, epoch, position, samples))
         self._turn += 1
         self._is_begun = False
 
@@ -254,6 +274,8 @@ class Loader:
             self._stop_threads()
 
     def _stop_threads(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a fork's child: they are its parent's
         self._state = self._feed.state
         self._record_trial()
         self._feed.close()
@@ -293,8 +315,8 @@ class Loader:
             self._reopen(self._state)
         return self._feed
 
-    def _reopen(self, state: tuple[int, int, int, int]) -> None:
-        self._feed = _core.Feed(self._options, state)
+    def _reopen(self, state: tuple[int, int, int, int] | None) -> None:
+        self._feed, self._pid = _core.Feed(self._options, state), os.getpid()
         _open_loaders.add(self)
 
     def __del__(self) -> None:

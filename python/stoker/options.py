@@ -2,20 +2,25 @@
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any, Literal
+import zlib
+from array import array
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from stoker import contents
+from stoker import arguments, arrays, contents
 from stoker.errors import InvalidError
 
 Path = str | os.PathLike[str]
 
-_CHOICES = {"errors": ("raise", "skip"), "remainder": ("pad", "drop", "exact")}
-# What goes on as it is given.
-_SAME = (
-    *("split", "transform", "dtype", "channels_last", "mixup", "cutmix"),
-    *("seed", "drop_last", "remainder", "resident", "check", "cache", "chunk_cache"),
-)
+_CHOICES = {
+    "errors": ("raise", "skip"),
+    "remainder": ("pad", "drop", "exact"),
+    "tensors": ("auto", "torch", "numpy", "dlpack"),
+}
+_SWITCHES = ("channels_last", "drop_last", "check")
+_SIZES = ("cache", "chunk_cache")
+_ORDERS = {"every_epoch": "shuffle=True", "none": "shuffle=False", "full": "shuffle='full'"}
+_FEW_WEIGHTS = 8
 
 
 def rank_and_world_size(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -24,7 +29,8 @@ def rank_and_world_size(rank: int | None, world_size: int | None) -> tuple[int, 
     if (rank is None) != (world_size is None):
         raise InvalidError("loader: rank and world_size: give both or none")
     if rank is not None and world_size is not None:
-        return rank, world_size
+        most = 2**31 - 1
+        return arguments.whole("rank", rank, most=most), arguments.whole("world_size", world_size, 1, most)
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         try:
             return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -37,51 +43,103 @@ def rank_and_world_size(rank: int | None, world_size: int | None) -> tuple[int, 
     return 0, 1
 
 
-def _positive(name: str, value: int) -> int:
-    if value < 1:
-        raise InvalidError(f"loader: {name}: {value} is not at least 1")
-    return value
+def _paths(given: Any) -> list[str]:
+    is_one = isinstance(given, (str, bytes, os.PathLike))
+    if not is_one and not isinstance(given, Iterable):
+        raise arguments.refusal("path", given, "neither a path nor a list of them")
+    several = [given] if is_one else given
+    paths = [arguments.text("path", os.fspath(path) if isinstance(path, os.PathLike) else path) for path in several]
+    if not paths:
+        raise InvalidError("loader: path: no dataset")
+    return paths
 
 
-def _window(window: int | None, shuffle: Any) -> int:
+def _window(window: Any, shuffle: str) -> int:
     if window is None:
         return 256 if shuffle == "by_chunk" else 16
-    return _positive("window", window)
+    return arguments.whole("window", window, 1, arguments.MOST_32)
 
 
-def _threads(num_workers: int | Literal["auto"]) -> int | None:
-    if num_workers == "auto":
-        return None
-    if not isinstance(num_workers, int) or num_workers < 0:
-        raise InvalidError(f"loader: num_workers: '{num_workers}' is neither a number nor 'auto'")
-    return max(1, num_workers)
+def _weights(given: Any) -> list[float]:
+    if given is None:
+        return []
+    try:
+        return [float(weight) for weight in given]
+    except (TypeError, ValueError):
+        raise arguments.refusal("weights", given, "no list of numbers") from None
 
 
-def of_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _order(shuffle: str, window: int, weights: list[float], datasets: int) -> str:
+    """What decides the order beside seed and dataset, in the words of the arguments."""
+    if not weights:
+        return _ORDERS.get(shuffle, f"shuffle='{shuffle}', window={window}")
+    if datasets > 1 and len(weights) <= _FEW_WEIGHTS:
+        return f"weights={weights}"
+    return f"{len(weights)} weights ({zlib.crc32(array('d', weights).tobytes()):08x})"
+
+
+def _workers(a: Mapping[str, Any]) -> dict[str, int | None]:
+    threads = arguments.workers(a["num_workers"])
+    if threads is not None:
+        threads = max(1, threads)
+    ahead = None
+    if a["prefetch_factor"] is not None:
+        ahead = arguments.whole("prefetch_factor", a["prefetch_factor"], 1) * (threads or 1)
+    return {"threads": threads, "prefetch": None if ahead is None else min(ahead, arguments.MOST_32)}
+
+
+def _ordering(a: Mapping[str, Any], datasets: int) -> dict[str, Any]:
+    shuffle, weights = contents.shuffle(a["shuffle"]), _weights(a["weights"])
+    window = _window(a["window"], shuffle)
+    return {
+        "seed": arguments.whole("seed", a["seed"], most=2**64 - 1),
+        "shuffle": shuffle,
+        "window": window,
+        "weights": weights,
+        "order": _order(shuffle, window, weights, datasets),
+    }
+
+
+def _batches(a: Mapping[str, Any]) -> dict[str, Any]:
+    """What they hold, and how much."""
+    content = contents.content(a["transform"], a["component"], a["array"], a["tokens"], a["columns"])
+    dtype = arguments.element(a["dtype"])
+    held = dtype if content["kind"] == "images" else content["array"][0] if content["array"] else ""
+    if held == "bfloat16" and a["tensors"] == "numpy":
+        raise arrays.no_bfloat16()
+    mixing = {name: 0.0 if a[name] is None else arguments.number(name, a[name]) for name in ("mixup", "cutmix")}
+    return mixing | {
+        "transform": a["transform"],
+        "content": content,
+        "dtype": dtype,
+        "batch_size": arguments.whole("batch_size", a["batch_size"], 1, arguments.MOST_32),
+    }
+
+
+def of_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """What _core.Feed takes. Raises InvalidError for what the C++ part would not name by the argument's name."""
-    a = arguments
+    a = given
     rank, world_size = rank_and_world_size(a["rank"], a["world_size"])
     for name, choices in _CHOICES.items():
         if a[name] not in choices:
             raise InvalidError(f"loader: {name}: unknown value '{a[name]}' (one of: {', '.join(choices)})")
-    is_one = isinstance(a["path"], (str, os.PathLike))
-    paths = [os.fspath(path) for path in ([a["path"]] if is_one else a["path"])]
-    if not paths:
-        raise InvalidError("loader: path: no dataset")
-    threads, prefetch = _threads(a["num_workers"]), None
-    if a["prefetch_factor"] is not None:
-        prefetch = _positive("prefetch_factor", a["prefetch_factor"]) * (threads or 1)
-    return {name: a[name] for name in _SAME} | {
-        "paths": paths,
-        "content": contents.content(a["transform"], a["component"], a["array"], a["tokens"], a["columns"]),
-        "batch_size": _positive("batch_size", a["batch_size"]),
-        "shuffle": contents.shuffle(a["shuffle"]),
-        "window": _window(a["window"], a["shuffle"]),
-        "weights": [] if a["weights"] is None else [float(weight) for weight in a["weights"]],
-        "rank": rank,
-        "world_size": world_size,
-        "threads": threads,
-        "prefetch": prefetch,
-        "skip": a["errors"] == "skip",
-        "most_skipped": a["max_skipped"],
-    }
+    paths = _paths(a["path"])
+    parts = _ordering(a, len(paths)) | _batches(a) | _workers(a)
+    switches = {name: arguments.switch(name, a[name]) for name in _SWITCHES}
+    sizes = {name: arguments.size(name, a[name]) for name in _SIZES}
+    return (
+        parts
+        | switches
+        | sizes
+        | {
+            "paths": paths,
+            "split": None if a["split"] is None else arguments.text("split", a["split"]),
+            "rank": rank,
+            "world_size": world_size,
+            "remainder": a["remainder"],
+            "timeout": arguments.seconds("timeout", a["timeout"]),
+            "resident": None if a["resident"] is None else arguments.size("resident", a["resident"]),
+            "skip": a["errors"] == "skip",
+            "most_skipped": arguments.whole("max_skipped", a["max_skipped"]),
+        }
+    )

@@ -25,10 +25,11 @@ class _Task:
 
 
 class ThreadWorkers:
-    """`make` turns a batch's indices into the batch; `count` threads do that, at most `ahead` batches before the caller."""
+    """`make` turns a batch's indices into the batch; `count` threads do that, at most `ahead` batches before the caller. Each
+    calls `begin` with its number first."""
 
-    def __init__(self, make: Make, count: int, ahead: int) -> None:
-        self._make, self._count, self._ahead = make, count, ahead
+    def __init__(self, make: Make, count: int, ahead: int, begin: Callable[[int], None] | None = None) -> None:
+        self._make, self._count, self._ahead, self._begin = make, count, ahead, begin
 
     def run(self, batches: Iterator[Any], timeout: float) -> Iterator[Any]:
         """The batches in order. An error of `make` is raised in its batch's place. The threads end with the iterator."""
@@ -37,7 +38,8 @@ class ThreadWorkers:
         ordered: deque[_Task] = deque()
         is_over = False
 
-        def work() -> None:
+        def work(number: int) -> None:
+            failure = self._failure_to_begin(number)
             while True:
                 with changed:
                     while not todo and not is_over:
@@ -46,6 +48,8 @@ class ThreadWorkers:
                         return
                     task = todo.popleft()
                 try:
+                    if failure is not None:
+                        raise failure
                     task.batch = self._make(task.indices)
                 except BaseException as error:  # raised where the batch is asked for
                     task.error = error
@@ -62,7 +66,10 @@ class ThreadWorkers:
             changed.notify_all()
 
         pid = os.getpid()
-        threads = [threading.Thread(target=work, name=f"stoker-{i}", daemon=True) for i in range(self._count)]
+        threads = [
+            threading.Thread(target=work, args=(number,), name=f"stoker-{number}", daemon=True)
+            for number in range(self._count)
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -94,6 +101,14 @@ class ThreadWorkers:
                     changed.notify_all()
                 for thread in threads:
                     thread.join()
+
+    def _failure_to_begin(self, number: int) -> BaseException | None:
+        try:
+            if self._begin is not None:
+                self._begin(number)
+        except BaseException as error:  # raised where the thread's first batch is asked for
+            return error
+        return None
 
     def close(self) -> None:
         """Nothing outlives the iterator."""

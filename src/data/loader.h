@@ -31,7 +31,9 @@ namespace stoker::data {
 /// What becomes of the samples that do not fill a batch at the end of an epoch.
 enum class LastBatch { keep, drop };
 
-/// What a damaged sample does: end the loading, or be left out of its batch and counted.
+/// What a damaged sample does: end the loading, or be left out of its batch and counted. A batch of which
+/// nothing is left is passed over; with several ranks and a remainder that keeps them in step it is given all
+/// the same.
 enum class Faults { stop, skip };
 
 /// What a batch holds of its samples.
@@ -69,8 +71,8 @@ struct LoaderOptions {
   /// With Content::images: the samples of each batch are mixed with each other in one of these ways, by
   /// chance. A function of (seed, epoch, position of the batch's first sample).
   std::vector<MixOptions> mixing = {};
-  /// With the other contents: which of a sample's files, "npy" or "seg.png". Empty: `npy` for arrays if there
-  /// is one; the first image; the first file.
+  /// Which of a sample's files, "npy" or "seg.png". Empty: `npy` for arrays if there is one; the first image;
+  /// with the other contents the first file.
   std::string component = {};
   std::optional<ArrayForm> array = {};  ///< none: as the first sample's .npy says
   TokenOptions tokens = {};             ///< a dataset of tokens has sequences in place of samples
@@ -83,7 +85,8 @@ struct LoaderOptions {
   /// Shards of together at most this much are kept in memory as they are stored, read in blocks when first
   /// touched: small samples then cost no system call each. Larger datasets are read sample by sample.
   ByteCount resident{0};
-  /// Decoded pixels are kept up to this much, so that later epochs of a small dataset decode nothing.
+  /// Decoded pixels are kept up to this much, so that later epochs of a small dataset decode nothing. For
+  /// Content::images.
   ByteCount cache{0};
 };
 
@@ -191,7 +194,7 @@ class Loader {
 
   /// Where the data stands after the last batch that next() gave, or after the end of the epoch it told of.
   const OrderState& state() const;
-  /// Batches of this rank in a whole epoch.
+  /// Batches of this rank in a whole epoch, those that damage leaves empty among them.
   std::uint64_t batches_per_epoch() const;
   /// Batches of this rank that are still to come in the epoch of state().
   std::uint64_t batches_left() const;

@@ -7,6 +7,7 @@ import numpy
 import packing
 import pytest
 import stoker as stoker_module
+from PIL import Image
 
 
 def npy(array):
@@ -51,6 +52,29 @@ def test_stored_bytes_of_a_named_file(measurements):
         batch = next(iter(it))
     parts = [batch["data"][a:b].tobytes() for a, b in zip(batch["offset"], batch["offset"][1:], strict=False)]
     assert [json.loads(part)["count"] for part in parts] == list(range(8))
+
+
+def test_images_are_of_the_named_file(stoker, tmp_path):
+    files = [(f"s{i}.jpg", packing.jpeg(i)) for i in range(6)]
+    files += [(f"s{i}.seg.png", packing.jpeg(100 + i, kind="PNG")) for i in range(6)]
+    dataset = packing.indexed_files(stoker, tmp_path, sorted(files))
+    options = {"transform": [("CenterCrop", {"size": [12, 16]})], "dtype": "uint8", "channels_last": True}
+    with loader(dataset, component="seg.png", **options) as it:
+        batch = next(iter(it))
+    for image, key in zip(batch["image"], batch["key"], strict=True):
+        expected = Image.open(io.BytesIO(packing.jpeg(100 + int(key[1:]), kind="PNG")))
+        assert (image == numpy.asarray(expected)).all()
+    with pytest.raises(stoker_module.InvalidError) as refusal:
+        loader(dataset, component="sge.png", **options)
+    said = "loader: split 'train' has no component 'sge.png'; did you mean 'seg.png'?"
+    assert str(refusal.value) == said
+
+
+def test_what_is_no_image_is_not_kept_decoded(measurements):
+    for options in ({"array": True}, {"transform": None}, {"tokens": {"length": 4, "stored": "uint8"}}):
+        with pytest.raises(stoker_module.InvalidError) as refusal:
+            loader(measurements, cache=100_000, component="npy", **options)
+        assert str(refusal.value) == "loader: only decoded images are kept (cache)"
 
 
 def test_tokens_are_cut_into_sequences_with_what_comes_next(stoker, tmp_path):
@@ -116,6 +140,17 @@ def test_several_datasets_are_mixed_in_fixed_shares(example_dataset, stoker, exa
         ),
         ({"array": ("float31", (2, 3))}, "loader: 'float31' is no type of numbers (float32, int64, ...)"),
         ({"fields": ["tokens"]}, "loader: fields: 'tokens' needs tokens="),
+        ({"fields": "label"}, "loader: fields: 'label' is no list of fields"),
+        ({"tokens": -5}, "loader: tokens: length: -5 is not at least 1"),
+        ({"tokens": {"length": 4, "ahead": 1.5}}, "loader: tokens: ahead: 1.5 is no whole number"),
+        ({"array": 3}, "loader: array: 3 is neither True nor False"),
+        (
+            {"array": ("float32", 3)},
+            "loader: array: ('float32', 3) is neither True nor (type, shape): ('float32', (3, 2))",
+        ),
+        ({"array": ("float32", (2, "a"))}, "loader: array: shape: 'a' is no whole number"),
+        ({"columns": ["age"]}, "loader: columns: ['age'] is no dict: {'age': float}"),
+        ({"weights": 3}, "loader: weights: 3 is no list of numbers"),
         ({"window": 0}, "loader: window: 0 is not at least 1"),
     ],
 )

@@ -6,7 +6,10 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
+import h5py
+import numpy
 import pytest
 import stoker
 
@@ -82,6 +85,87 @@ def test_a_truncated_shard_is_named(own_dataset, resident):
     os.truncate(shard, size // 2)
     with cifar(own_dataset, resident=resident) as loader, pytest.raises(stoker.CorruptError, match=shard.name):
         list(loader)
+
+
+@pytest.mark.parametrize("resident", [0, None])
+def test_a_torn_shard_is_an_error_even_when_damage_is_skipped(own_dataset, resident):
+    shard = sorted(own_dataset.glob("train-*.tar"))[-1]
+    os.truncate(shard, shard.stat().st_size - 512)
+    for options in ({}, {"transform": None}):
+        with cifar(own_dataset, resident=resident, errors="skip", max_skipped=10**6, **options) as loader:
+            with pytest.raises(stoker.CorruptError, match=rf"{shard.name}: has \d+ bytes, the manifest says \d+$"):
+                list(loader)
+            assert loader.skipped == []
+
+
+@pytest.fixture
+def packed_rows(request, tmp_path):
+    """300 arrays in chunks of 16, in an HDF5 file that lies where it was."""
+    (tmp_path / "hub").mkdir()
+    with h5py.File(tmp_path / "hub/train.h5", "w") as file:
+        rows = numpy.random.default_rng(3).integers(0, 40, (300, 60)).astype("u1")
+        file.create_dataset("x", data=rows, compression="gzip", chunks=(16, 60))
+    request.getfixturevalue("stoker")("data", "index", "hub", code=0)
+    return tmp_path / "hub"
+
+
+@pytest.mark.parametrize("resident", [0, None])
+def test_of_a_damaged_chunk_no_more_than_its_own_samples_are_skipped(packed_rows, resident):
+    with h5py.File(packed_rows / "train.h5") as file:
+        chunk = file["x"].id.get_chunk_info(5)
+    with open(packed_rows / "train.h5", "r+b") as file:
+        file.seek(chunk.byte_offset + chunk.size // 2)
+        file.write(b"\xff" * 8)
+    options = {"array": True, "fields": ["index"], "tensors": "numpy", "shuffle": False, "resident": resident}
+    with stoker.Loader(packed_rows, errors="skip", **options) as loader:
+        for _ in range(2):
+            found = [int(index) for batch in loader for index in batch["index"]]
+            assert found == [*range(80), *range(96, 300)]
+        assert loader.stats()["skipped"] == 32
+    with stoker.Loader(packed_rows, **options) as loader, pytest.raises(stoker.CorruptError, match="chunk 5"):
+        list(loader)
+
+
+def test_a_torn_packed_shard_is_an_error_even_when_damage_is_skipped(packed_rows):
+    os.truncate(packed_rows / "train.h5", (packed_rows / "train.h5").stat().st_size - 512)
+    with stoker.Loader(packed_rows, transform=None, errors="skip") as loader:
+        with pytest.raises(stoker.CorruptError, match=r"train.h5: has \d+ bytes, the manifest says \d+"):
+            list(loader)
+        assert loader.skipped == []
+
+
+def test_a_batch_of_which_nothing_is_left_is_passed_over(own_dataset):
+    keys = keys_of(own_dataset)
+    for number in (0, 1, 7):
+        flip_a_bit(own_dataset, keys[number])
+    options = {"errors": "skip", "batch_size": 1, "fields": ["index"], "tensors": "numpy"}
+    with cifar(own_dataset, **options) as loader:
+        batches = iter(loader)
+        assert [next(batches)["index"].tolist() for _ in range(6)] == [[2], [3], [4], [5], [6], [8]]
+        state = loader.state_dict()
+        assert (state["position"], loader.batches_left, len(loader)) == (9, 4991, 5000)
+        loader.load_state_dict(state | {"position": 7})
+        assert next(iter(loader))["index"].tolist() == [8]
+
+
+def test_ranks_in_step_are_told_of_a_batch_of_which_nothing_is_left(own_dataset):
+    keys = keys_of(own_dataset)
+    for number in (2, 4):
+        flip_a_bit(own_dataset, keys[number])
+    options = {"errors": "skip", "batch_size": 2, "world_size": 2, "rank": 0, "fields": ["index"], "tensors": "numpy"}
+    text = r"^loader: an empty batch: all of its samples are damaged, and without it the ranks would take different "
+    with cifar(own_dataset, **options) as loader:
+        batches = iter(loader)
+        assert next(batches)["index"].tolist() == [0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert next(batches)["index"].tolist() == [6]
+        loader.load_state_dict(loader.state_dict() | {"position": 2})
+        with pytest.warns(RuntimeWarning, match=text + r"numbers of steps \(errors='skip', rank 0\)$"):
+            assert next(iter(loader))["index"].tolist() == []
+    with cifar(own_dataset, remainder="exact", **options) as loader:
+        loader.load_state_dict(loader.state_dict() | {"position": 2})
+        assert next(iter(loader))["index"].tolist() == [6, 8]
 
 
 @pytest.mark.parametrize("resident", [0, None])
@@ -190,6 +274,27 @@ print(len(next(iter(loader))["key"]))
     assert said.startswith("loader: it was made before a fork, which copies no threads (made by process ")
     assert cure == "  try: make the loader in the process that iterates over it"
     assert of_child == of_parent == "64"
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("end", ["sys.exit()", "del batches, batch, loader", "loader.close()", "with loader: pass"])
+def test_a_forks_child_that_ends_says_nothing_of_its_parents_loader(
+    example_dataset, module_environment, end, persistent
+):
+    code = f"""
+import os, sys, stoker
+loader = stoker.Loader(sys.argv[1], transform="cifar-train", persistent_workers={persistent})
+batches = iter(loader)
+batch = next(batches)
+child = os.fork()
+if child == 0:
+    {end}
+    sys.exit()
+print(os.waitpid(child, 0)[1], 1 + sum(1 for _ in batches))
+"""
+    command = [sys.executable, "-c", code, str(example_dataset)]
+    done = subprocess.run(command, env=module_environment, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("0 79\n", "")
 
 
 def test_a_killed_reader_leaves_nothing_behind(example_dataset, module_environment):

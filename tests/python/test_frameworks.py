@@ -23,22 +23,45 @@ LIGHTNING = """
 class Tells(Model):
     def __init__(self, stops_after=None):
         super().__init__()
-        self.seen, self.stops_after = [], stops_after
+        self.seen, self.validated, self.stops_after = [], [], stops_after
 
     def training_step(self, batch, number):
         self.seen.extend(batch["key"])
         return super().training_step(batch, number)
+
+    def validation_step(self, batch, number):
+        self.validated.extend(batch["key"])
+        return super().validation_step(batch, number)
 
     def on_train_batch_end(self, outputs, batch, number):
         if self.global_step == self.stops_after:
             self.trainer.save_checkpoint("stopped.ckpt")
             self.trainer.should_stop = True
 
+    def test_step(self, batch, number):
+        self.validated.extend(batch["key"])
+
+    def predict_step(self, batch, number):
+        return batch["key"]
+
 def seen(stops_after=None, **how):
+    global model, trainer, validation
     model = Tells(stops_after)
-    fit(model, **how)
+    trainer, validation = fit(model, **how)
     return model.seen
 
+def tell_of_validation():
+    # 2 x 500 before the training, 2 x 500 after each epoch
+    print("validated", len(model.validated), len(set(model.validated[1000:2000])), model.validated[1000:] == model.validated[:1000] * 2)
+    for ask in (trainer.validate, trainer.test):
+        model.validated.clear()
+        ask(model, validation, verbose=False)
+        print(ask.__name__, len(model.validated), len(set(model.validated)))
+    predicted = [key for keys in trainer.predict(model, validation) for key in keys]
+    print("predict", len(predicted), len(set(predicted)))
+
+seen()
+tell_of_validation()
 whole, begun = seen(), seen(stops_after=13)
 rest = seen(ckpt_path="stopped.ckpt", weights_only=False)
 """
@@ -68,16 +91,20 @@ print("interrupted", len(begun), begun + rest == whole)
 """
 
 
+VALIDATED = ["validated 3000 1000 True", "validate 1000 1000", "test 1000 1000", "predict 1000 1000"]
+
+
 @pytest.mark.parametrize(
-    ("heading", "code"),
+    ("heading", "code", "validated"),
     [
-        pytest.param("Lightning", LIGHTNING, marks=pytest.mark.needs("lightning")),
-        pytest.param("Trainer", TRAINER, marks=pytest.mark.needs("transformers")),
+        pytest.param("Lightning", LIGHTNING, VALIDATED, marks=pytest.mark.needs("lightning")),
+        pytest.param("Trainer", TRAINER, [], marks=pytest.mark.needs("transformers")),
     ],
 )
-def test_the_pages_program_trains_and_resumes_exactly(heading, code, example_dataset, python, tmp_path):
+def test_the_pages_program_trains_and_resumes_exactly(heading, code, validated, example_dataset, python, tmp_path):
     shutil.copytree(example_dataset, tmp_path / "cifar10-6000")
     section = PAGE.read_text().partition(f"## {heading}\n")[2]
     shown = re.search(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1]
     out = python(IMPORT_TORCHVISION + shown + code + TELL, timeout=500)
+    assert set(validated) <= set(out.splitlines())
     assert out.splitlines()[-2:] == ["samples 10000 5000 5000", "interrupted 6500 True"]

@@ -1,5 +1,6 @@
 """stoker.Loader: what it gives depends on seed, epoch and sample alone, and resumes exactly."""
 
+import json
 import os
 import pickle
 
@@ -15,6 +16,10 @@ def cifar(dataset, **options):
 def epoch_of(loader):
     """An epoch's batches, copied: the loader's memory is used again."""
     return [{name: numpy.array(value) for name, value in batch.items()} for batch in loader]
+
+
+def version_of(dataset):
+    return json.loads((dataset / "manifest.json").read_text())["version"]
 
 
 def same(a, b):
@@ -68,7 +73,8 @@ def test_resumes_in_the_middle_of_an_epoch_exactly(example_dataset):
         batches = iter(loader)
         begun = [{name: numpy.array(value) for name, value in next(batches).items()} for _ in range(13)]
         state = loader.state_dict()
-    assert state | {"dataset": ""} == {"seed": 0, "epoch": 0, "position": 13 * 128, "samples": 5000, "dataset": ""}
+    place = {"seed": 0, "epoch": 0, "position": 13 * 128, "samples": 5000}
+    assert state == place | {"dataset": version_of(example_dataset), "order": "shuffle=True"}
     with cifar(example_dataset) as resumed:
         resumed.load_state_dict(state)
         assert resumed.batches_left == 27 and len(resumed) == 40
@@ -286,32 +292,11 @@ def test_a_closed_loader_starts_again_where_it_was(example_dataset):
     assert same(epoch_of(loader), expected)
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"transform": "cifar-trian"}, "transform: no recipe is called 'cifar-trian'; did you mean 'cifar-train'?"),
-        (
-            {"transform": [3]},
-            "transform: 3 is not an operation ('random_horizontal_flip' or ('resize', {'size': 256}))",
-        ),
-        (
-            {"fields": ["images"]},
-            "loader: fields: unknown field 'images' (one of: image, label, key, index)",
-        ),
-        ({"fields": ["data"]}, "loader: fields: 'data' needs transform=None"),
-        ({"batch_size": 0}, "loader: batch_size: 0 is not at least 1"),
-        ({"num_workers": -1}, "loader: num_workers: '-1' is neither a number nor 'auto'"),
-        ({"dtype": "float64"}, "loader: dtype: unknown type 'float64' (one of: float32, float16, bfloat16, uint8)"),
-        ({"rank": 2}, "loader: rank and world_size: give both or none"),
-        ({"rank": 2, "world_size": 2}, "order: rank 2 is not in a world of 2"),
-        ({"errors": "ignore"}, "loader: errors: unknown value 'ignore' (one of: raise, skip)"),
-    ],
-)
-def test_arguments_that_cannot_be_are_refused(example_dataset, options, text):
-    with pytest.raises(stoker.InvalidError) as refusal:
-        cifar(example_dataset, **options)
-    assert str(refusal.value) == text
-    assert isinstance(refusal.value, ValueError)
+def test_what_frameworks_ask_a_sampler_for_is_there(example_dataset):
+    with cifar(example_dataset, drop_last=True) as loader:
+        sampler = loader.batch_sampler
+        assert sampler.sampler is loader.sampler is loader
+        assert (sampler.batch_size, sampler.drop_last) == (128, True)
 
 
 def test_a_state_of_another_dataset_or_seed_is_refused(example_dataset):
@@ -327,7 +312,44 @@ def test_a_state_of_another_dataset_or_seed_is_refused(example_dataset):
             loader.load_state_dict(state | {"seed": 3})
         with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load has no 'position'$"):
             loader.load_state_dict({"seed": 0, "epoch": 1})
+        with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load: epoch: -1 is not at least 0$"):
+            loader.load_state_dict(state | {"epoch": -1})
+        with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load: None is no dict$"):
+            loader.load_state_dict(None)
+        with pytest.raises(stoker.InvalidError, match=r"^loader: set_epoch: 1.5 is no whole number$"):
+            loader.set_epoch(1.5)
         assert len(epoch_of(loader)) == 40
+
+
+ORDERS = {
+    "shuffle=True": {},
+    "shuffle=False": {"shuffle": False},
+    "shuffle='full'": {"shuffle": "full"},
+    "shuffle='by_shard', window=16": {"shuffle": "by_shard"},
+    "shuffle='by_shard', window=1": {"shuffle": "by_shard", "window": 1},
+    "shuffle='by_chunk', window=256": {"shuffle": "by_chunk"},
+    "5000 weights (c4aee9ab)": {"weights": [1.0] * 4999 + [3.0]},
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_state_of_another_order_is_refused(example_dataset, order):
+    with cifar(example_dataset, **ORDERS[order]) as loader:
+        state = loader.state_dict()
+        assert state["order"] == order
+        loader.load_state_dict(state)
+        loader.load_state_dict({name: value for name, value in state.items() if name != "order"})  # of an older stoker
+    for ours, options in ORDERS.items():
+        if ours == order:
+            continue
+        with cifar(example_dataset, **options) as other, pytest.raises(stoker.InvalidError) as refusal:
+            other.load_state_dict(state)
+        assert str(refusal.value) == f"loader: the state to load is of the order {order}, this loader's is {ours}"
+
+
+def test_the_order_of_mixed_datasets_is_their_weights(example_dataset):
+    with cifar([example_dataset, example_dataset], weights=[3, 1]) as loader:
+        assert loader.state_dict()["order"] == "weights=[3.0, 1.0]"
 
 
 def test_no_dataset_is_a_file_not_found(tmp_path):

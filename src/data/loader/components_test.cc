@@ -178,6 +178,12 @@ TEST(LoaderContents, that_cannot_be_are_refused) {
   options = options_for(Content::arrays, 8);
   options.fields = {{.name = ""}};
   EXPECT_EQ(refusal(options), "loader: field 0 of 'json' has no name (fields)");
+  for (const Content content : {Content::arrays, Content::bytes, Content::tokens}) {
+    options = options_for(content, 8);
+    options.component = "bin";
+    options.cache = 1_MiB;
+    EXPECT_EQ(refusal(options), "loader: only decoded images are kept (cache)");
+  }
   options = options_for(Content::tokens, 8);
   options.component = "bin";
   options.fields = {{.name = "n"}};

@@ -35,6 +35,8 @@ std::string name_of(const formats::ShardSource& source, std::uint64_t sample) {
 Result<Contents> Contents::create(const formats::ShardSource& source, const LoaderOptions& options) {
   const std::string& split = source.split().name;
   if (source.samples().size() == 0) return invalid("loader: split '{}' has no samples", split);
+  if (options.content != Content::images && options.cache.value > 0)
+    return invalid("loader: only decoded images are kept (cache)");
   Contents contents(source, options);
   switch (options.content) {
     case Content::images:
@@ -78,6 +80,8 @@ Status Contents::choose_component(std::string_view usual) {
 Status Contents::set_up_images() {
   OK_OR_RETURN(made, Transform::create(options_.transform));
   transform_ = std::move(made);
+  // Otherwise a sample's first image is taken, whatever it is called.
+  if (!options_.component.empty()) RETURN_IF_ERROR(choose_component(""));
   if (transform_->reduces() && options_.cache.value > 0)
     return invalid(
         "loader: a transform with reducing_gap does not go with a cache of decoded images (cache)");

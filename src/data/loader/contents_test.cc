@@ -1,6 +1,7 @@
 // What the loader gives beside images, and how it starts again: stored bytes, shards in memory, restart,
 // limits.
 #include <algorithm>
+#include <cmath>
 
 #include "base/hash.h"
 #include "data/loader/shard_memory.h"
@@ -86,6 +87,32 @@ TEST(LoaderContents, a_sample_without_the_file_asked_for_is_named) {
   }
 }
 
+TEST(LoaderContents, images_are_of_the_file_that_is_named) {
+  TempDirectory folder;
+  std::vector<formats::TestSample> samples;
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    samples.push_back({format("k{}", i), 0, {{"png", picture(i)}}});
+    if (i != 4) samples.back().files.emplace_back("seg.png", picture(100 + i));
+  }
+  formats::write_test_dataset(folder.path(), {samples});
+  const auto source = formats::LocalShardSource::open(folder.path(), "").value();
+  LoaderOptions options = options_of(6);
+  options.shuffle = Shuffle::none;
+  options.faults = Faults::skip;
+  options.transform.operations = {{"center_crop", {{"size", double{kSide}}}}};
+  options.component = "seg.png";
+  auto loader = Loader::open(*source, options).value();
+  const Got got = take(*loader);
+  ASSERT_EQ(got.samples, (std::vector<std::uint64_t>{0, 1, 2, 3, 5}));
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(std::lround(got.images[i * 3 * kSide * kSide] * 255), static_cast<long>(100 + got.samples[i]));
+  }
+  EXPECT_EQ(loader->skipped()[0].why, "sample 'k4' (in shard 'all-000000.tar'): has no 'seg.png'");
+  options.component = "sge.png";
+  EXPECT_EQ(Loader::open(*source, options).status().to_string(),
+            "loader: split 'all' has no component 'sge.png'; did you mean 'seg.png'?");
+}
+
 TEST(LoaderContents, more_damage_than_may_be_skipped_is_an_error) {
   PictureDataset dataset(40);
   for (std::uint64_t sample : {1, 2, 20}) dataset.flip_a_payload_byte(sample);
@@ -163,6 +190,38 @@ TEST(ShardMemory, a_shard_that_was_cut_short_is_an_error_each_time) {
   for (int again = 0; again < 40; ++again)  // first alone, then the block
     EXPECT_EQ(memory->view(file, alone).status().code(), Code::corrupt);
   EXPECT_TRUE(memory->view(dataset.source().samples().image(0).value(), alone).ok());
+}
+
+// A source in which one file cannot be read: as where a packed shard has a damaged chunk.
+class HoledSource final : public formats::ShardSource {
+ public:
+  HoledSource(const formats::ShardSource& source, const formats::Locator& hole)
+      : source_(source), hole_(hole) {}
+  const formats::Manifest& manifest() const override { return source_.manifest(); }
+  const formats::SplitInfo& split() const override { return source_.split(); }
+  const formats::SampleTable& samples() const override { return source_.samples(); }
+  Status read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const override {
+    const bool is_before = offset + out.size() <= hole_.offset;
+    if (shard == hole_.shard && !is_before && offset < hole_.offset + hole_.length)
+      return corrupt("chunk 3: does not unpack");
+    return source_.read(shard, offset, out);
+  }
+  Result<std::span<const std::byte>> map(std::uint32_t shard) const override { return source_.map(shard); }
+
+ private:
+  const formats::ShardSource& source_;
+  const formats::Locator hole_;
+};
+
+TEST(ShardMemory, beside_a_file_that_cannot_be_read_gives_all_others) {
+  const PictureDataset dataset(40);
+  const HoledSource holed(dataset.source(), dataset.source().samples().image(3).value());
+  auto memory = ShardMemory::create(holed, 1_GiB);
+  std::vector<std::byte> alone;
+  for (int again = 0; again < 3; ++again) {  // first alone, then the block
+    for (std::uint64_t sample = 0; sample < 40; ++sample)
+      EXPECT_EQ(memory->view(holed.samples().image(sample).value(), alone).ok(), sample != 3);
+  }
 }
 
 TEST(ShardMemory, gives_the_same_bytes_alone_and_from_memory) {

@@ -287,35 +287,51 @@ Status Loader::Engine::list_skipped(Item& item) {
                  skipped_count_, options_.most_faults, last);
 }
 
-Result<std::optional<Batch>> Loader::Engine::next(Deadline deadline) {
-  std::unique_ptr<Item> item;
-  {
-    MutexLock lock(mutex_);
-    RETURN_IF_ERROR(await_front(deadline));
-    item = std::move(items_.front());
-    items_.pop_front();
-    if (!item->error.ok()) {
-      failure_ = item->error;
-      return failure_;
-    }
-    work_.notify_all();
-  }
-  if (item->is_epoch_end()) {
-    state_ = item->plan.after;
-    return std::optional<Batch>();
-  }
-  Status too_many = list_skipped(*item);
+// A batch of which nothing is left is none. But where ranks are to take as many steps as each other, one that
+// took fewer would leave the others waiting.
+bool Loader::Engine::passes_over(const Item& item) const {
+  const bool is_in_step = options_.rank.world.value > 1 && options_.rank.remainder != Remainder::exact;
+  return item.memory->samples.empty() && !is_in_step;
+}
+
+// The next batch, or end of an epoch, once it is ready.
+Result<std::unique_ptr<Loader::Engine::Item>> Loader::Engine::take_front(Deadline deadline) {
   MutexLock lock(mutex_);
-  if (!too_many.ok()) {
-    failure_ = std::move(too_many);
+  RETURN_IF_ERROR(await_front(deadline));
+  std::unique_ptr<Item> item = std::move(items_.front());
+  items_.pop_front();
+  if (!item->error.ok()) {
+    failure_ = item->error;
     return failure_;
   }
-  state_ = item->plan.after;
-  Batch batch(std::move(item->memory), pool_);
-  stats_.batches += 1;
-  stats_.samples += batch.count();
-  stats_.skipped = skipped_count_;
-  return std::optional<Batch>(std::move(batch));
+  work_.notify_all();
+  return item;
+}
+
+Result<std::optional<Batch>> Loader::Engine::next(Deadline deadline) {
+  for (;;) {
+    OK_OR_RETURN(item, take_front(deadline));
+    if (item->is_epoch_end()) {
+      state_ = item->plan.after;
+      return std::optional<Batch>();
+    }
+    Status too_many = list_skipped(*item);
+    MutexLock lock(mutex_);
+    if (!too_many.ok()) {
+      failure_ = std::move(too_many);
+      return failure_;
+    }
+    state_ = item->plan.after;
+    stats_.skipped = skipped_count_;
+    if (passes_over(*item)) {
+      pool_->give(std::move(item->memory));
+      continue;
+    }
+    Batch batch(std::move(item->memory), pool_);
+    stats_.batches += 1;
+    stats_.samples += batch.count();
+    return std::optional<Batch>(std::move(batch));
+  }
 }
 
 Status Loader::Engine::restart(const OrderState& state) {

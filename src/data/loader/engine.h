@@ -86,7 +86,9 @@ class Loader::Engine {
   void rest(double start) REQUIRES_LOCK(mutex_);
   Status await_front(Deadline deadline) REQUIRES_LOCK(mutex_);
   Status describe_wait() const REQUIRES_LOCK(mutex_);
+  Result<std::unique_ptr<Item>> take_front(Deadline deadline) EXCLUDES_LOCK(mutex_);
   Status list_skipped(Item& item);
+  bool passes_over(const Item& item) const;
 
   const formats::ShardSource& source_;
   const LoaderOptions options_;

@@ -91,6 +91,75 @@ TEST(LoaderFaults, a_shard_cut_short_is_an_error_and_no_crash) {
   EXPECT_THAT(status.to_string(), HasSubstr("all-000000.tar"));
 }
 
+TEST(LoaderFaults, a_shard_of_another_size_is_an_error_even_when_damage_is_skipped) {
+  PictureDataset dataset(60);
+  const Path shard = dataset.shard(1);
+  const std::uint64_t size = File::open_read(shard).value().size().value();
+  CHECK(File::open_read_write(shard).value().truncate(size - 512).ok());
+  for (const Content content : {Content::images, Content::bytes}) {
+    for (const ByteCount resident : {ByteCount{0}, 1_GiB}) {
+      dataset.reopen();
+      LoaderOptions options = options_of(20);
+      options.content = content;
+      options.resident = resident;
+      options.shuffle = Shuffle::none;
+      options.faults = Faults::skip;
+      auto loader = Loader::open(dataset.source(), options).value();
+      for (int i = 0; i < 2; ++i) EXPECT_EQ(take(*loader).samples.size(), 20u);
+      const Status status = loader->next(soon()).status();
+      EXPECT_EQ(status.code(), Code::corrupt);
+      EXPECT_EQ(status.to_string(),
+                format("sample 'class/0040' (in shard 'all-000001.tar'): {}: has {} bytes, "
+                       "the manifest says {}",
+                       shard, size - 512, size));
+      EXPECT_TRUE(loader->skipped().empty());
+    }
+  }
+}
+
+TEST(LoaderFaults, a_batch_of_which_nothing_is_left_is_passed_over) {
+  PictureDataset dataset(6);
+  for (std::uint64_t sample : {0, 3, 5}) dataset.flip_a_payload_byte(sample);
+  LoaderOptions options = options_of(1);
+  options.shuffle = Shuffle::none;
+  options.faults = Faults::skip;
+  options.mixing = {{MixKind::mixup, 1.0}};
+  auto loader = Loader::open(dataset.source(), options).value();
+  const std::vector<Got> all = take_epochs(*loader, 2);
+  EXPECT_EQ(samples_of(all), (std::vector<std::uint64_t>{1, 2, 4, 1, 2, 4}));
+  EXPECT_EQ(all.size(), 8u);
+  EXPECT_EQ(loader->batches_per_epoch(), 6u);
+  EXPECT_EQ(loader->stats().skipped, 6u);
+  EXPECT_EQ(loader->stats().batches, 6u);
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+    const std::vector<Got> rest(all.begin() + static_cast<long>(i) + 1, all.end());
+    auto resumed = Loader::open(dataset.source(), options, all[i].after).value();
+    EXPECT_EQ(take_epochs(*resumed, all[i].after.epoch == 0 ? 2 : 1), rest) << "after batch " << i;
+  }
+}
+
+TEST(LoaderFaults, ranks_that_keep_step_get_batches_of_which_nothing_is_left) {
+  PictureDataset dataset(8);
+  for (std::uint64_t sample : {0, 2}) dataset.flip_a_payload_byte(sample);
+  const auto sizes = [&](int rank, Remainder remainder) {
+    LoaderOptions options = options_of(2, rank, 2);
+    options.rank.remainder = remainder;
+    options.shuffle = Shuffle::none;
+    options.faults = Faults::skip;
+    std::vector<std::size_t> found;
+    for (const Got& got : take_epochs(*Loader::open(dataset.source(), options).value(), 1)) {
+      if (!got.is_epoch_end) found.push_back(got.samples.size());
+    }
+    return found;
+  };
+  for (const Remainder remainder : {Remainder::pad, Remainder::drop, Remainder::exact}) {
+    const bool is_in_step = remainder != Remainder::exact;
+    EXPECT_EQ(sizes(0, remainder),
+              is_in_step ? (std::vector<std::size_t>{0, 2}) : (std::vector<std::size_t>{2}));
+    EXPECT_EQ(sizes(1, remainder), (std::vector<std::size_t>{2, 2}));
+  }
+}
+
 TEST(LoaderFaults, an_image_that_does_not_fit_the_crop_is_named) {
   const PictureDataset dataset(3);
   LoaderOptions options = options_of(2);

@@ -38,6 +38,16 @@ Status SampleReader::explain(const Part& part, Status status) const {
   return std::move(status).with_context(name_of(plan_.source, part.sample));
 }
 
+// Of bytes that came, all that is wrong is damage. What does not come is an error, as is a shard that is gone
+// or cut short, but for a chunk that does not unpack: the rest of its shard may be whole.
+bool SampleReader::is_damage(const formats::Locator& file, const Status& status) const {
+  if (status.code() != Code::corrupt) return false;
+  if (has_come_) return true;
+  const bool is_packed = plan_.source.samples().sections()[file.shard]->chunks() != nullptr;
+  // Unavailable says that the shard was opened, and is packed.
+  return is_packed && plan_.source.map(file.shard).status().code() == Code::unavailable;
+}
+
 Filled SampleReader::fill(const PieceJob& job, const StopToken& stop) {
   plan_.contents.labels(std::span(job.plan.samples).subspan(job.begin, job.end - job.begin),
                         std::span(job.memory.labels).subspan(job.begin, job.end - job.begin));
@@ -52,10 +62,11 @@ Filled SampleReader::fill(const PieceJob& job, const StopToken& stop) {
     job.current.store(part.place, std::memory_order_relaxed);
     read_ += part.file.length;
     clock_.begin();
+    has_come_ = false;
     Status status = take(part, place, job);
     if (status.ok()) continue;
-    const bool is_damage = status.code() == Code::corrupt;
-    filled.faults.push_back({part.place, is_damage, std::move(status)});
+    const bool may_skip = is_damage(part.file, status);
+    filled.faults.push_back({part.place, may_skip, std::move(status)});
   }
   filled.seconds = clock_.take();
   filled.bytes = std::exchange(read_, 0);
@@ -70,10 +81,11 @@ Filled SampleReader::copy_files(const PieceJob& job, const StopToken& stop) {
     if (i + kAhead < job.end) plan_.memory->expect(job.files[i + kAhead]);
     job.current.store(i, std::memory_order_relaxed);
     clock_.begin();
+    has_come_ = false;
     Status status = copy_file(job, i);
     if (status.ok()) continue;
-    const bool is_damage = status.code() == Code::corrupt;
-    filled.faults.push_back({i, is_damage, std::move(status)});
+    const bool may_skip = is_damage(job.files[i], status);
+    filled.faults.push_back({i, may_skip, std::move(status)});
   }
   filled.seconds = clock_.take();
   filled.bytes = std::exchange(read_, 0);
@@ -83,7 +95,10 @@ Filled SampleReader::copy_files(const PieceJob& job, const StopToken& stop) {
 Status SampleReader::copy_file(const PieceJob& job, std::size_t place) {
   const formats::Locator& file = job.files[place];
   const std::uint64_t sample = job.plan.samples[place];
-  if (file.length > kLargestFile) return plan_.contents.file_of(sample).status();
+  if (file.length > kLargestFile) {
+    has_come_ = true;  // that there is no such file is known without reading
+    return plan_.contents.file_of(sample).status();
+  }
   const std::span<std::byte> out(job.memory.data.get() + job.memory.offsets[place], file.length);
   const std::byte* bytes = plan_.memory->find(file);
   if (!bytes) {
@@ -92,6 +107,7 @@ Status SampleReader::copy_file(const PieceJob& job, std::size_t place) {
     bytes = read->data();
   }
   std::copy_n(bytes, out.size(), out.begin());
+  has_come_ = true;
   read_ += file.length;
   clock_.end(Stage::read);
   if (plan_.check == Check::none) return Status();
@@ -150,6 +166,7 @@ Status SampleReader::take(const Part& part, std::size_t place, const PieceJob& j
                       {job.memory.data.get() + job.memory.offsets[part.place], part.file.length});
   const Result<std::span<const std::byte>> file = fetcher_.view(place);
   if (!file.ok()) return explain(part, file.status());
+  has_come_ = true;
   clock_.end(Stage::read);
   RETURN_IF_ERROR(check(part, *file));
   clock_.end(Stage::check);
@@ -177,6 +194,7 @@ Status SampleReader::take(const Part& part, std::size_t place, const PieceJob& j
 Status SampleReader::take_bytes(const Part& part, std::size_t place, std::span<std::byte> out) {
   Status status = fetcher_.copy(place, out);
   if (!status.ok()) return explain(part, std::move(status));
+  has_come_ = true;
   clock_.end(Stage::read);
   status = check(part, out);
   clock_.end(Stage::check);

@@ -77,6 +77,7 @@ class SampleReader {
   Status take_fields(const Part& part, std::span<const std::byte> file, Batch::Memory& memory);
   Status decode_and_keep(std::span<const std::byte> file, const Occasion& occasion, std::span<std::byte> out);
   Status check(const Part& part, std::span<const std::byte> bytes) const;
+  bool is_damage(const formats::Locator& file, const Status& status) const;
   Status explain(const Part& part, Status status) const;
   Occasion occasion(const PieceJob& job, std::uint64_t sample) const;
 
@@ -89,6 +90,7 @@ class SampleReader {
   std::vector<formats::Locator> files_;  // of parts_
   std::vector<std::byte> alone_;         // a file that is not in memory yet
   std::uint64_t read_ = 0;
+  bool has_come_ = false;  // the file at hand: what is wrong then is wrong with its bytes
 };
 
 }  // namespace stoker::data

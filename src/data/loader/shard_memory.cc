@@ -59,8 +59,9 @@ Result<std::span<const std::byte>> ShardMemory::view(const formats::Locator& loc
   const std::size_t end = (locator.offset + locator.length + kBlock - 1) / kBlock;
   for (std::size_t block = locator.offset / kBlock; block < end; ++block) {
     if (shard.blocks[block].load(std::memory_order_acquire) == State::present) continue;
-    if (!is_worth_reading(shard, block)) return read_alone(locator, alone);
-    RETURN_IF_ERROR(load(locator.shard, block));
+    // Of a block that cannot be read, perhaps only another file is damaged.
+    if (!is_worth_reading(shard, block) || !load(locator.shard, block).ok())
+      return read_alone(locator, alone);
   }
   return std::span<const std::byte>(shard.begin + locator.offset, locator.length);
 }
