@@ -1,6 +1,7 @@
-"""HDF5 and Zarr files whose arrays have a row for each sample, as sources of convert."""
+"""HDF5 and Zarr files whose arrays have a row for each sample: converted, and what an index of them takes and leaves."""
 
 import io
+import json
 from pathlib import Path
 
 import h5py
@@ -75,3 +76,74 @@ def test_arrays_without_rows_of_numbers_are_refused(stoker, tmp_path, arrays, to
             file[name] = array
     done = stoker("data", "convert", "x.h5", "out", "--format", "tar", code=2)
     assert done.err == f"x.h5: {told}"
+
+
+def labels_of(python, dataset: str) -> list[int]:
+    code = """
+import sys, stoker
+for batch in stoker.Loader(sys.argv[1], batch_size=100, shuffle=False, array=True, tensors="dlpack"):
+    print(list(memoryview(batch["label"])))
+"""
+    return json.loads(python(code, dataset))
+
+
+def write_files(folder: Path, files: dict[str, dict[str, numpy.ndarray]]) -> None:
+    folder.mkdir()
+    for name, arrays in files.items():
+        with h5py.File(folder / name, "w") as file:
+            for array, values in arrays.items():
+                file[array] = values
+
+
+X = numpy.arange(15, dtype="f4").reshape(5, 3)
+
+
+@pytest.mark.parametrize(
+    ("files", "labels", "said"),
+    [
+        (
+            {"train.h5": {"x": X, "y": numpy.array([-1, 0, 1, 2, 3])}},
+            [-1, 0, 1, 2, 3],
+            ["no label: 1 of 5 samples, which have -1"],
+        ),
+        (
+            {"train-0.h5": {"x": X, "y": numpy.arange(5)}, "train-1.h5": {"x": X}},
+            [0, 1, 2, 3, 4, -1, -1, -1, -1, -1],
+            ["no label: 5 of 10 samples, which have -1"],
+        ),
+        (
+            {"train.h5": {"x": X, "label": numpy.array(["b", "", "a", "b", "a"], "S1")}},
+            [1, -1, 0, 1, 0],
+            ["no label: 1 of 5 samples, which have -1"],
+        ),
+    ],
+)
+def test_labels_that_are_there_are_kept_as_a_copy_keeps_them(stoker, python, tmp_path, files, labels, said):
+    write_files(tmp_path / "hub", files)
+    stoker("data", "convert", "hub", "copy", "--format", "hdf5", code=0)
+    done = json.loads(stoker("data", "index", "hub", "--json", code=0).out)
+    assert (done["has_labels"], done["notes"]) == (True, said)
+    assert labels_of(python, "hub") == labels
+    stoker("data", "verify", "hub", "--full", code=0)
+    found = json.loads(stoker("data", "diff", "copy", "hub", "--json").out)
+    assert (found["same"], found["samples"]) == (len(labels), [])
+    before = (tmp_path / "hub/index.bin").read_bytes()
+    (tmp_path / "hub/index.bin").unlink()
+    stoker("data", "index", "hub", code=0)
+    assert (tmp_path / "hub/index.bin").read_bytes() == before
+
+
+def test_labels_of_another_number_of_rows_are_named(stoker, tmp_path):
+    write_files(tmp_path / "hub", {"train.h5": {"x": X, "y": numpy.arange(4)}})
+    said = "  not carried: array 'y' as the label: it has 4 rows (5 samples)\n"
+    assert said in stoker("data", "convert", "hub", "copy", "--format", "tar", code=0).out
+    assert stoker("data", "index", "hub", code=0).out.endswith(f"  wrote index.bin, manifest.json\n{said}")
+
+
+def test_an_index_lists_what_it_does_not_take(stoker, tmp_path):
+    arrays = {"x_train": X, "y_train": numpy.arange(5), "x_test": X[:3], "y_test": numpy.arange(3)}
+    write_files(tmp_path / "hub", {"mnist.h5": arrays})
+    done = stoker("data", "index", "hub", "--json", code=0)
+    assert json.loads(done.out)["notes"] == [
+        f"not carried: array '{name}' (5 samples)" for name in ("x_test", "y_test")
+    ]

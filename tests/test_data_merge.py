@@ -26,6 +26,9 @@ def test_parts_and_merge_give_the_bytes_of_one_call(stoker, photos, tmp_path):
     )
     assert stoker("data", "info", "out", code=1).err.startswith("out: is not finished: packing it was interrupted\n")
     stoker(*part, "2/3", "-j", "3", code=0)
+    assert stoker("data", "info", "out", code=1).err == (
+        "out: is not finished: all its shards are packed, and not merged\n  try: stoker data merge out\n"
+    )
     shutil.move(photos, tmp_path / "gone")  # the source is needed no more
     stoker("data", "merge", "out", code=0)
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")

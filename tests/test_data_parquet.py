@@ -107,6 +107,20 @@ for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=
     assert told[1] == f"{[i % 3 for i in range(20)]} photo-4\n"
 
 
+def test_labels_that_are_missing_in_some_rows_are_kept_in_the_others(stoker, tmp_path):
+    (tmp_path / "hub").mkdir()
+    labels = [None if i == 7 else i % 3 for i in range(20)]
+    table = pyarrow.table({"jpg": [jpeg(i) for i in range(20)], "label": labels, "score": [0.5] * 20})
+    pyarrow.parquet.write_table(table, tmp_path / "hub/train.parquet", compression="none", use_dictionary=False)
+    stoker("data", "convert", "hub", "copy", *PACKED, code=0)
+    assert stoker("data", "index", "hub", code=0).out.splitlines()[2:] == [
+        "  not carried: score (20 samples)",
+        "  no label: 1 of 20 samples, which have -1",
+    ]
+    found = json.loads(stoker("data", "diff", "copy", "hub", "--json").out)
+    assert (found["same"], found["samples"], found["schema"]) == (20, [], [])
+
+
 @pytest.mark.parametrize(
     "options",
     [
