@@ -18,7 +18,7 @@ namespace {
 
 constexpr Duration kLookForThem = std::chrono::milliseconds(250);
 // Clocks are set now and then; no pid comes round so soon.
-constexpr double kClockStep_s = 5;
+constexpr double kClockStepSeconds = 5;
 constexpr std::size_t kNamed = 3;
 
 using Pids = std::map<int, std::int64_t>;  // by rank
@@ -36,7 +36,7 @@ bool lives_since_before(std::int64_t pid, double heard) {
   const auto facts = rank::process_facts(static_cast<pid_t>(pid));
   if (!facts.ok() || facts->state == 'Z' || facts->state == 'X') return false;
   const double ticks_per_s = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return boot_time() + static_cast<double>(facts->start) / ticks_per_s <= heard + kClockStep_s;
+  return boot_time() + static_cast<double>(facts->start) / ticks_per_s <= heard + kClockStepSeconds;
 }
 
 // Commands, as the supervisor recorded them.
