@@ -194,3 +194,17 @@ def test_images_that_may_be_parts_of_one_sample_are_left_out_and_said_so(stoker,
     ]
     make_files(tmp_path / "flat", "1.depth.png", "1.rgb.png")
     assert refusal(stoker, "flat", "none") == f"flat: no images: {why}\n  try: {cure}\n"
+
+
+def test_names_with_control_characters_are_left_out_and_listed(stoker, photos, tmp_path):
+    (photos / "cat/tab\there.jpg").write_bytes(jpeg(99))
+    (photos / "dog/new\nline").mkdir()
+    (photos / "dog/new\nline/1.jpg").write_bytes(jpeg(98))
+    stoker("data", "pack", "photos", "out", "--most-left-out", "5%", code=0)
+    assert left_out(tmp_path / "out") == [
+        ("cat/tab\\x09here.jpg", "unusable name", "a control character"),
+        ("dog/new\\x0aline", "unusable name", "a control character"),
+    ]
+    for name in ("index.bin", "manifest.json"):
+        (tmp_path / "out" / name).unlink()
+    stoker("data", "index", "out", code=0)  # what was packed can be indexed by whoever has the shards alone

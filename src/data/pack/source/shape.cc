@@ -45,8 +45,8 @@ Status walk_folder(const SourceTree& tree, SourceFolder folder, int depth, Folde
     SourceFolder below = folder;
     below.path = child(folder.path, name);
     below.member = child(folder.member, name);
-    if (!is_utf8(name)) {
-      into.left_out.push_back({below.path, "unusable name", "not UTF-8"});
+    if (const std::string_view why = why_unusable(name); !why.empty()) {
+      into.left_out.push_back({below.path, "unusable name", std::string(why)});
       continue;
     }
     RETURN_IF_ERROR(walk_folder(tree, std::move(below), depth + 1, into));
@@ -67,8 +67,8 @@ void add_split(const std::string& name, const std::string& path, Listing listing
   shape.splits.push_back(name);
   shape.paths.push_back(path);
   for (const std::string& folder : listing.folders) {
-    if (!is_utf8(folder)) {
-      shape.left_out.push_back({child(path, folder), "unusable name", "not UTF-8"});
+    if (const std::string_view why = why_unusable(folder); !why.empty()) {
+      shape.left_out.push_back({child(path, folder), "unusable name", std::string(why)});
       continue;
     }
     FolderWalk& walk = shape.walks.emplace_back();

@@ -64,11 +64,16 @@ std::int64_t stamp_of(const Path& path) {
   return static_cast<std::int64_t>(sum);
 }
 
+std::string_view why_unusable(std::string_view name) {
+  if (!is_utf8(name)) return "not UTF-8";
+  return printable(name) == name ? "" : "a control character";
+}
+
 void add_file(Listing& listing, std::string_view folder, SourceFile file) {
   if (file.name.front() == '.') {
     listing.left_out.push_back({child(folder, file.name), std::string(kHidden), {}});
-  } else if (!is_utf8(file.name)) {
-    listing.left_out.push_back({child(folder, file.name), "unusable name", "not UTF-8"});
+  } else if (const std::string_view why = why_unusable(file.name); !why.empty()) {
+    listing.left_out.push_back({child(folder, file.name), "unusable name", std::string(why)});
   } else if (file.name.find('.') == std::string::npos) {
     listing.left_out.push_back({child(folder, file.name), "not an image", "no extension"});
   } else {
