@@ -101,14 +101,14 @@ def test_the_rank_that_failed_first_explains_the_run(stoker):
 def test_a_rank_that_left_early_is_named_and_not_the_one_that_lost_it(stoker):
     closed = "RuntimeError: [pair.cc:534] Connection closed by peer [127.0.0.1]:44750"
     (stoker.folder / "job.yaml").write_text(
-        f"name: x\nrun: {{shell: \"[ $RANK = 1 ] && exit 0; sleep 1; echo '{closed}' >&2; exit 1\"}}\n"
+        f"name: x\nrun: {{shell: \"[ $RANK = 1 ] && exit 0; sleep 2; echo '{closed}' >&2; exit 1\"}}\n"
         "resources: {ranks_per_node: 2}\n"
     )
     assert "\n  rank 1 done before it; no checkpoint yet\n" in stoker("run", "job.yaml", code=1).err
     found = diagnosis(stoker, "last")
     assert (found["rule"], found["rank"], found["certainty"]) == ("rank-ended-early", 1, "likely")
     assert re.fullmatch(
-        r"had ended before, exit code 0, [\d.]+ s earlier: uneven numbers of batches, or an early return",
+        r"had ended before, exit code 0, [\d.]+ m?s earlier: uneven numbers of batches, or an early return",
         found["cause"],
     )
     assert found["evidence"][0]["where"] == "records"
