@@ -263,7 +263,7 @@ def test_nothing_is_left_of_an_iteration_that_ends_early():
     for thread in threading.enumerate():
         if thread.name.startswith("stoker-"):
             thread.join()  # of a wait that was too long
-    threads, processes, shared = len(os.listdir("/proc/self/task")), children(), files_in_shared_memory()
+    threads, processes, shared = set(os.listdir("/proc/self/task")), children(), files_in_shared_memory()
     for mode in MODES:
         ours = loader(Squares(1000), mode=mode)
         for batch in ours:
@@ -271,7 +271,7 @@ def test_nothing_is_left_of_an_iteration_that_ends_early():
             del batch
             break
         del ours
-    assert len(os.listdir("/proc/self/task")) == threads
+    assert set(os.listdir("/proc/self/task")) <= threads  # one that was joined may be seen for a moment more
     assert children() == processes
 
 
