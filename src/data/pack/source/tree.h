@@ -78,8 +78,8 @@ bool is_split_name(std::string_view name);
 /// there is nothing.
 std::int64_t stamp_of(const Path& path);
 
-/// Why a name cannot stand in shards, or "": it is no UTF-8, or holds a control character, for which archives'
-/// members are refused.
+/// Why a name cannot stand in shards, or "": it is no UTF-8, or holds a control character, for which
+/// archives' members are refused.
 std::string_view why_unusable(std::string_view name);
 
 /// Adds an entry that is no folder to a listing, or leaves it out by its name: hidden, unusable, without an
