@@ -43,6 +43,7 @@ Result<File> File::open_with(const Path& path, int flags) {
 }
 
 Result<File> File::open_read(const Path& path) { return open_with(path, O_RDONLY); }
+
 Result<File> File::open_regular(const Path& path) {
   if (path.native().starts_with("/dev/")) return open_read(path);
   OK_OR_RETURN(file, open_with(path, O_RDONLY | O_NONBLOCK));  // which changes nothing for files
@@ -183,7 +184,10 @@ Status write_file(const Path& path, std::string_view content, Durability durabil
   };
   if (Status status = write_and_rename(); !status.ok()) {
     ::unlink(temporary.c_str());
-    return status;
+    // By the name that the caller gave.
+    std::string told(status.message());
+    if (told.starts_with(subject(temporary))) told.replace(0, subject(temporary).size(), subject(path));
+    return Status(status.code(), std::move(told));
   }
   if (durability == Durability::none) return {};
   return sync_directory(path.has_parent_path() ? path.parent_path() : Path("."));

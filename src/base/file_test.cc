@@ -16,6 +16,12 @@ TEST(File, replaced_file_is_whole_and_leaves_nothing_beside_it) {
   EXPECT_THAT(*list_directory(box.path()), testing::ElementsAre("a"));
 }
 
+TEST(File, failed_replace_names_the_file_that_was_given) {
+  TempDirectory box;
+  const Path path = box / "none/a";
+  EXPECT_EQ(write_file(path, "x").message(), path.string() + ": no such file or directory");
+}
+
 TEST(File, failed_replace_leaves_nothing_behind) {
   TempDirectory box;
   ASSERT_TRUE(make_directory(box / "a").ok());

@@ -43,7 +43,7 @@ std::string again(const ReportOptions& o, const Path& file) {
   return text + " --out " + shell_quote(file.string());
 }
 
-/// What cannot be written is told by the name that was given, not by that of the file which is renamed to it.
+/// What cannot be written is told with the option that names it.
 Status write_to(const Path& file, std::string_view content, const ReportOptions& o) {
   const std::string name = printable(file.string());
   const std::string_view option = o.file.empty() ? "" : " (--out)";
@@ -56,8 +56,7 @@ Status write_to(const Path& file, std::string_view content, const ReportOptions&
         .cure("mkdir -p {}", shell_quote(folder.string()));
   const Status written = write_file(file, content);
   if (written.ok()) return {};
-  const std::string_view reason = written.message().substr(written.message().rfind(": ") + 2);
-  Status told(written.code(), format("report: {}: {}{}", name, reason, option));
+  Status told(written.code(), format("report: {}{}", written.message(), option));
   return written.code() == Code::invalid ? std::move(told).cure("{}", again(o, own)) : told;
 }
 
