@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 #include <string>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace stoker::record {
@@ -57,16 +55,11 @@ class LineCutter {
 }  // namespace
 
 Status visit_lines(const Path& file, std::size_t max_line, const LineVisitor& visit) {
-  // Without O_NONBLOCK a pipe under this name would hold us for ever.
-  const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return posix_error(printable(file.string()), errno);
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return posix_error(printable(file.string()), errno);
-  if (!S_ISREG(info.st_mode)) return invalid("{}: not a regular file", printable(file.string()));
+  OK_OR_RETURN(opened, File::open_regular(file));
   LineCutter cutter(max_line, visit);
   std::string buffer(1u << 18, '\0');
   for (;;) {
-    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
+    const ssize_t n = ::read(opened.fd(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return posix_error(printable(file.string()), errno);
     if (n == 0) break;

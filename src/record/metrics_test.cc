@@ -128,8 +128,8 @@ TEST(Metrics, a_pipe_or_folder_under_the_name_is_refused_without_waiting) {
   TempDirectory box;
   const std::string pipe = (box / "p.csv").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(read_metrics(pipe).status().message(), pipe + ": not a regular file");
-  EXPECT_EQ(read_metrics(box.path()).status().message(), box.path().string() + ": not a regular file");
+  EXPECT_EQ(read_metrics(pipe).status().message(), pipe + ": is a pipe, a file was expected");
+  EXPECT_EQ(read_metrics(box.path()).status().message(), box.path().string() + ": is a directory");
   EXPECT_EQ(read_metrics(box / "none.csv").status().code(), Code::not_found);
 }
 
