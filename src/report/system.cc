@@ -150,7 +150,7 @@ std::string without_colours(std::string_view line) {
 Result<std::string> read_end(const Path& path, std::uint64_t most) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return not_found("{}: no regular file", path.string());
-  OK_OR_RETURN(file, File::open_regular(path));
+  OK_OR_RETURN(file, File::open_read(path));
   OK_OR_RETURN(size, file.size());
   const std::uint64_t begin = size - std::min(size, most);
   std::string end(size - begin, '\0');

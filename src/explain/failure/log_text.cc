@@ -147,7 +147,7 @@ Result<LogReading> visit_log(const Path& path, const BlockSink& sink, const Word
   struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) return posix_error(path.string(), errno);
   if (!S_ISREG(facts.st_mode)) return invalid("{}: is no regular file", path);
-  OK_OR_RETURN(file, File::open_regular(path));
+  OK_OR_RETURN(file, File::open_read(path));
   OK_OR_RETURN(size, file.size());
   std::array<std::byte, 4> beginning{};
   const auto read = std::span(beginning).first(std::min<std::uint64_t>(size, beginning.size()));
