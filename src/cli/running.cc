@@ -109,7 +109,8 @@ class Announcer final : public launch::Observer {
 
 // In the words of `stoker status`.
 std::string_view state_text(const rank::Ending& ending) {
-  const bool is_overtime = ending.outcome == record::Outcome::stopped && ending.exit_code == 1;
+  const bool is_overtime =
+      ending.outcome == record::Outcome::stopped && ending.exit_code == record::kOutOfTime;
   return is_overtime ? launch::to_text(launch::Life::timeout) : record::to_text(ending.outcome);
 }
 

@@ -306,8 +306,7 @@ RunLife judge_own(const OwnWord& own) {
     run.life = Life::cancelled;
     if (was_interrupted(records)) run.note = "";
   }
-  // The supervisor ends a run whose time is over with exit code 1; ranks that saved before leave 75.
-  if (records.state == State::stopped && records.exit_code == 1) run.life = Life::timeout;
+  if (record::is_out_of_time(records.state, records.exit_code)) run.life = Life::timeout;
   if (names_memory(records)) run.life = Life::out_of_memory;
   if (own.ending && !has_own_ending(own)) {
     run.life = ending_of(*own.ending).value_or(Life::queued);

@@ -80,6 +80,8 @@ struct Stopping {
 /// How an attempt came out.
 enum class Outcome { done, failed, stopped };
 std::string_view to_text(Outcome outcome);
+/// The exit code of a run that was stopped as its time was over. Where ranks saved before, it is theirs, 75.
+inline constexpr int kOutOfTime = 1;
 
 /// By the supervisor of each node, last.
 struct AttemptEnded {

@@ -23,6 +23,10 @@ enum class State {
   lost,     ///< its supervisor is gone and left no ending: killed, or its node died
 };
 std::string_view to_text(State state);
+/// Whether a run, or an attempt, that ended so was stopped as its time was over.
+inline bool is_out_of_time(State state, std::optional<int> exit_code) {
+  return state == State::stopped && exit_code == kOutOfTime;
+}
 
 struct RunState {
   State state = State::created;

@@ -87,8 +87,7 @@ void read_slurms_word(const record::RunFolder& run, const record::Attempt& attem
 void read_ending(const record::RunFolder& run, const record::Attempt& attempt, const AttemptFacts* next,
                  AttemptFacts& facts) {
   if (facts.state == record::State::done || facts.exit_code == 75) return;
-  // The supervisor ends a run whose time is over so, in a queue or not.
-  if (facts.state == record::State::stopped && facts.exit_code == 1) facts.ending = "timeout";
+  if (record::is_out_of_time(facts.state, facts.exit_code)) facts.ending = "timeout";
   if (facts.reason.find(", out of memory") != std::string::npos) facts.ending = "out of memory";
   read_slurms_word(run, attempt, facts);
   // Whoever else asks for a job once more is told of in its log.

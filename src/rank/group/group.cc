@@ -287,7 +287,7 @@ Ending RankGroup::conclude() const {
               .others = describe_others(stories_, std::nullopt)};
   } else if (out_of_time_) {
     ending = {.outcome = record::Outcome::stopped,
-              .exit_code = 1,
+              .exit_code = record::kOutOfTime,
               .cause = options_.deadline_text,
               .others = describe_others(stories_, std::nullopt)};
   }
