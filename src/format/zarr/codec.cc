@@ -100,8 +100,10 @@ Result<std::string> pack(const BytesCodec& codec, Bytes bytes) {
     case CodecKind::crc32c: {
       const std::uint32_t crc = crc32c(bytes);
       const std::string stored(reinterpret_cast<const char*>(&crc), sizeof crc);
-      const std::string content(text_of(bytes));
-      return codec.is_crc_first ? stored + content : content + stored;
+      std::string packed = codec.is_crc_first ? stored : std::string();
+      packed += text_of(bytes);
+      if (!codec.is_crc_first) packed += stored;
+      return packed;
     }
   }
   return internal("no such codec");
