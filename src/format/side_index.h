@@ -144,6 +144,10 @@ class IndexSection {
 /// files. Numbers and texts as docs/formats/manifest.md has them.
 Digest content_of(std::span<const IndexSection> sections);
 
+/// Adds the section's samples to those of their classes, by label; -1 counts nowhere. Stops at a sample whose
+/// label is no class, and gives it.
+std::optional<std::uint64_t> count_classes(const IndexSection& section, std::span<std::uint64_t> counts);
+
 /// The whole file: header, section table, sections in the order of the manifest's shards.
 std::string encode_index(std::span<const std::string> sections);
 

@@ -146,6 +146,16 @@ Digest content_of(std::span<const IndexSection> sections) {
   return hash.finish();
 }
 
+std::optional<std::uint64_t> count_classes(const IndexSection& section, std::span<std::uint64_t> counts) {
+  for (std::uint64_t sample = 0; sample < section.samples(); ++sample) {
+    const std::int64_t label = section.label(sample);
+    if (label < 0) continue;
+    if (static_cast<std::uint64_t>(label) >= counts.size()) return sample;
+    ++counts[static_cast<std::size_t>(label)];
+  }
+  return std::nullopt;
+}
+
 std::string encode_index(std::span<const std::string> sections) {
   const std::uint64_t table_bytes = sections.size() * kTableEntryBytes + kCrcBytes;
   std::uint64_t samples = 0;

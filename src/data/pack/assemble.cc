@@ -97,14 +97,11 @@ Result<formats::Manifest> describe(const Outline& outline, const std::vector<Sha
                             .hash = formats::shard_hash(shard.blocks),
                             .blocks = shard.blocks});
     split.samples += shard.samples;
-    for (std::uint64_t s = 0; s < section.samples() && !split.class_samples.empty(); ++s) {
-      const std::int64_t label = section.label(s);
-      if (label < 0) continue;
-      if (static_cast<std::uint64_t>(label) >= split.class_samples.size()) {
-        return corrupt("{}: sample {} has label {} of {} classes", outline.shards[i].file, s, label,
-                       split.class_samples.size());
+    if (!schema.classes.empty()) {
+      if (const auto sample = formats::count_classes(section, split.class_samples)) {
+        return corrupt("{}: sample {} has label {} of {} classes", outline.shards[i].file, *sample,
+                       section.label(*sample), schema.classes.size());
       }
-      ++split.class_samples[static_cast<std::size_t>(label)];
     }
     components.insert(components.end(), section.names().begin(), section.names().end());
     manifest.images.add(shard.images);

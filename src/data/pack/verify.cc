@@ -278,17 +278,6 @@ Status check_index_hash(const Path& dataset, const formats::OpenDataset& opened)
                  manifest.short_version(), short_hash(*manifest.content), short_hash(content));
 }
 
-// Adds the section's samples to those of their classes; stops at one whose label is no class and gives it.
-std::optional<std::uint64_t> count_classes(const IndexSection& section, std::vector<std::uint64_t>& counts) {
-  for (std::uint64_t s = 0; s < section.samples(); ++s) {
-    const std::int64_t label = section.label(s);
-    if (label < 0) continue;
-    if (static_cast<std::uint64_t>(label) >= counts.size()) return s;
-    ++counts[static_cast<std::size_t>(label)];
-  }
-  return std::nullopt;
-}
-
 // How many samples of each class the manifest counts, against the index.
 Status check_class_samples(const Path& dataset, const formats::OpenDataset& opened) {
   const std::vector<std::string>& classes = opened.manifest.schema.classes;
@@ -298,7 +287,7 @@ Status check_class_samples(const Path& dataset, const formats::OpenDataset& open
     std::vector<std::uint64_t> found(classes.size());
     for (const ShardInfo& shard : split.shards) {
       const IndexSection& section = opened.index.sections()[number++];
-      const std::optional<std::uint64_t> sample = count_classes(section, found);
+      const std::optional<std::uint64_t> sample = formats::count_classes(section, found);
       if (!sample) continue;
       return corrupt("{}: sample {} of {} has label {} of {} classes",
                      printable((dataset / formats::kIndexFile).string()), *sample, shard.file,
