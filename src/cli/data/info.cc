@@ -7,8 +7,8 @@
 #include "cli/data/report/dvc_report.h"
 #include "cli/output.h"
 #include "data/look/inside/file_contents.h"
-#include "data/look/inside/unfinished.h"
 #include "data/look/shard_scan.h"
+#include "data/pack/pack.h"
 #include "format/manifest.h"
 
 namespace stoker::cli {
@@ -133,6 +133,13 @@ int info_of_file(const Path& file, Output& out) {
   return exit_code::kOk;
 }
 
+Status why_no_dataset(const Path& folder, Status why) {
+  if (!data::is_ready_to_merge(folder)) return why;
+  return not_found("{}: is not finished: all its shards are packed, and not merged",
+                   printable(folder.string()))
+      .cure("stoker data merge {}", shell_quote(folder.string()));
+}
+
 }  // namespace
 
 int data_info(std::span<const std::string> words, Output& out) {
@@ -146,7 +153,7 @@ int data_info(std::span<const std::string> words, Output& out) {
   if (is_other_file(dataset)) return info_of_file(dataset, out);
 
   const Result<formats::Manifest> manifest = formats::read_manifest(dataset);
-  if (!manifest.ok()) return out.fail(data::why_no_dataset(dataset, manifest.status()));
+  if (!manifest.ok()) return out.fail(why_no_dataset(dataset, manifest.status()));
   NoProgress quiet;
   const Result<DvcState> dvc = dvc_state(dataset, data::DvcDepth::sizes, 1, quiet);
   print(dataset, *manifest, dvc, out);

@@ -212,6 +212,8 @@ Result<PackSummary> run_pack(const PackPlan& plan, Progress& progress) {
   return summary;
 }
 
+bool is_ready_to_merge(const Path& out) { return Workspace::is_ready_to_merge(out); }
+
 Result<PackSummary> merge_parts(const Path& out) {
   OK_OR_RETURN(space, Workspace::open_for_merge(out));
   PackSummary summary;

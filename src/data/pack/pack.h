@@ -122,6 +122,10 @@ Result<PackSummary> run_pack(const PackPlan& plan, Progress& progress);
 /// parts that are missing.
 Result<PackSummary> merge_parts(const Path& out);
 
+/// Whether every shard of the packing in `out` is finished and nothing is left to do but merge_parts(). Takes
+/// no lock: parts may begin meanwhile.
+bool is_ready_to_merge(const Path& out);
+
 /// "2 not an image, 1 truncated"; empty if there is nothing.
 std::string left_out_text(const std::map<std::string, std::uint64_t>& left_out);
 

@@ -88,6 +88,15 @@ Result<Workspace> Workspace::open_for_merge(const Path& out) {
   return space;
 }
 
+bool Workspace::is_ready_to_merge(const Path& out) {
+  const Workspace space(out, nullptr);
+  if (path_exists(space.final_place(formats::kManifestFile))) return false;
+  const Result<std::optional<Outline>> plan = space.stored_plan();
+  if (!plan.ok() || !*plan || (*plan)->shards.empty()) return false;
+  return std::ranges::all_of((*plan)->shards,
+                             [&](const ShardOutline& shard) { return space.has_finished(shard.file); });
+}
+
 // Not by closing it: threads of ours that have a table of open files of their own have it open, too, until a
 // moment after they were joined.
 void FileLock::release() {

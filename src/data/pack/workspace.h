@@ -43,6 +43,8 @@ class Workspace {
   static Result<Workspace> open(const Path& out, const Outline& outline, std::optional<PackPart> part);
   /// Takes what parts have written. NotFound when nothing was packed there.
   static Result<Workspace> open_for_merge(const Path& out);
+  /// As is_ready_to_merge() of pack.h.
+  static bool is_ready_to_merge(const Path& out);
 
   State state() const { return state_; }
   /// Whether an earlier call or this one has finished the shard, or any, as far as names of fragments tell.
