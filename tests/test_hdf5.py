@@ -1,10 +1,7 @@
 """HDF5: what h5py writes is read, what is written is read by h5py; damaged files are errors."""
 
 import ctypes
-import io
-import os
 import subprocess
-from pathlib import Path
 
 import h5py
 import numpy
@@ -12,37 +9,7 @@ import pytest
 from array_files import all_samples
 from conftest import BIN
 from h5py import h5t
-
-SHAPE = (11, 5, 6)
-SITE_PACKAGES = Path(h5py.__file__).parents[1]
-(IN_WHEEL,) = (SITE_PACKAGES / "h5py.libs").glob("libhdf5-*")
-# Versions of libhdf5 differ in what they say of a file.
-LIBRARIES = {"any": {}, "of h5py": {"STOKER_HDF5_LIBRARY": str(IN_WHEEL)}}
-
-
-def arrays(*words, data=None, code=0, env=None):
-    done = subprocess.run(
-        [BIN / "arrays", *map(str, words)], input=data, capture_output=True, timeout=120, env=os.environ | (env or {})
-    )
-    assert done.returncode == code, done.stderr.decode()
-    return done.stdout if code == 0 else done.stderr.decode()
-
-
-def read(path, name="x", *rows, others="refuse", **options):
-    return arrays("hdf5-read", path, others, name, *rows, **options)
-
-
-def values(dtype, shape=SHAPE):
-    kind = numpy.dtype(dtype)
-    count = int(numpy.prod(shape))
-    if kind.kind in "SV":
-        return numpy.array([f"n{i}" for i in range(count)]).astype("S" + str(kind.itemsize)).view(kind).reshape(shape)
-    numbers = numpy.random.default_rng(1).integers(0, 100, count)
-    return (numbers % 2 if kind.kind == "b" else numbers).astype(kind).reshape(shape)
-
-
-def same(found, array):
-    assert found == array.astype(array.dtype.newbyteorder("<")).tobytes()
+from hdf5_files import IN_WHEEL, SHAPE, SITE_PACKAGES, arrays, create, each_library, read, same, values
 
 
 @pytest.fixture
@@ -55,19 +22,6 @@ def file(tmp_path):
         return tmp_path / "a.h5"
 
     return write
-
-
-def create(h5, name, kind, shape=(4,), made=None):
-    """A dataset of a type that NumPy does not have."""
-    return h5py.Dataset(h5py.h5d.create(h5.id, name, kind, h5py.h5s.create_simple(shape), made))
-
-
-def changed(kind, **properties):
-    """A copy of a type of HDF5's own with other properties."""
-    kind = kind.copy()
-    for name, value in properties.items():
-        getattr(kind, f"set_{name}")(value)
-    return kind
 
 
 DTYPES = ["?", "u1", "i1", "<u2", ">i2", "<f2", ">f4", "<f8", ">i8", "<u8", "<c8", "<c16", "S5", "V3"]
@@ -134,11 +88,7 @@ def test_a_file_behind_other_bytes_is_read(file):
     same(read(file(array, chunks=(3, 2, 6), compression="gzip", file={"userblock_size": 512})), array)
 
 
-@pytest.fixture(params=LIBRARIES.values(), ids=LIBRARIES)
-def library(request):
-    return request.param
-
-
+@each_library
 @pytest.mark.parametrize("options", [{}, {"compression": "gzip"}], ids=str)
 def test_chunks_behind_other_bytes_are_found_whatever_the_first_one_holds(file, library, options):
     """The black picture that begins is the same where it lies and 512 bytes before."""
@@ -149,6 +99,7 @@ def test_chunks_behind_other_bytes_are_found_whatever_the_first_one_holds(file, 
     same(read(file(numpy.zeros_like(array), chunks=(2, 32, 32), file={"userblock_size": 1024}), env=library), array * 0)
 
 
+@each_library
 def test_what_was_never_written_behind_other_bytes_reads_as_the_fill_value(tmp_path, library):
     with h5py.File(tmp_path / "a.h5", "w", userblock_size=512) as h5:
         h5.create_dataset("x", (4, 2), "<f4", fillvalue=7)
@@ -157,6 +108,7 @@ def test_what_was_never_written_behind_other_bytes_reads_as_the_fill_value(tmp_p
     same(read(tmp_path / "a.h5", "y", env=library), numpy.arange(4000.0))
 
 
+@each_library
 def test_other_bytes_before_a_file_behind_a_link_are_counted(tmp_path, library):
     array = values("<f4")
     for own, theirs in ((0, 512), (1024, 0)):
@@ -178,6 +130,7 @@ def leave_edges_plain(made):
     assert of_h5py.H5Pset_chunk_opts(made.id, 2) >= 0
 
 
+@each_library
 @pytest.mark.parametrize("filters", ["shuffle", "gzip", "checksum", "all"])
 def test_chunks_at_the_edge_that_no_filter_was_applied_to_are_read(stoker, tmp_path, library, filters):
     array = values("<i4", (10, 7)) * 1000
@@ -317,91 +270,6 @@ def test_what_is_not_read_is_refused_by_name(tmp_path, make, what):
     assert read(tmp_path / "a.h5", code=1) == f"{tmp_path}/a.h5: dataset 'x': {what}\n"
 
 
-FEW_BITS = changed(h5t.STD_I16LE, precision=12)
-SHIFTED = changed(h5t.STD_U16BE, precision=12, offset=4)
-BIASED = changed(h5t.IEEE_F32LE, ebias=120)
-ENUMERATION = h5t.enum_create(FEW_BITS)
-ENUMERATION.enum_insert(b"A", 1)
-COMPLEX = h5t.create(h5t.COMPOUND, 8)
-RECORD = h5t.create(h5t.COMPOUND, 8)
-for name, at in ((b"r", 0), (b"i", 4)):
-    COMPLEX.insert(name, at, BIASED)
-    RECORD.insert(name, at, FEW_BITS)
-NO_INTEGERS = "whole numbers of 12 bits in 2 bytes are not read"
-NO_FLOATS = "its floating-point numbers are neither IEEE's of 16, 32 or 64 bits nor bfloat16, and not read"
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "what"),
-    [
-        (FEW_BITS, "x", NO_INTEGERS),
-        (SHIFTED, "x", NO_INTEGERS),
-        (ENUMERATION, "x", NO_INTEGERS),
-        (h5t.vlen_create(SHIFTED), "x", NO_INTEGERS),
-        (RECORD, "x/i", NO_INTEGERS),
-        (h5t.array_create(FEW_BITS, (2,)), "x", NO_INTEGERS),
-        (BIASED, "x", NO_FLOATS),
-        (changed(h5t.IEEE_F64BE, norm=h5t.NORM_NONE), "x", NO_FLOATS),
-        (h5t.NATIVE_LDOUBLE, "x", NO_FLOATS),
-        (COMPLEX, "x", NO_FLOATS),
-        (h5t.vlen_create(BIASED), "x", NO_FLOATS),
-    ],
-)
-def test_numbers_of_which_not_all_bits_count_are_refused_by_name(tmp_path, library, kind, name, what):
-    with h5py.File(tmp_path / "a.h5", "w") as h5:
-        create(h5, b"x", kind)
-    assert read(tmp_path / "a.h5", name, code=1, env=library) == f"{tmp_path}/a.h5: dataset '{name}': {what}\n"
-
-
-def test_an_enumeration_of_two_names_is_its_numbers_unless_they_are_h5pys(stoker, tmp_path):
-    kinds = {"truth": {"FALSE": 0, "TRUE": 1}, "pet": {"CAT": 1, "DOG": 5}, "other": {"FALSE": 1, "TRUE": 0}}
-    rows = numpy.array([[0, 1], [1, 0], [1, 1], [0, 0]], "i1")
-    with h5py.File(tmp_path / "x.h5", "w") as h5:
-        for name, members in kinds.items():
-            stored = rows * 4 + 1 if name == "pet" else rows
-            kind = "?" if name == "truth" else h5py.enum_dtype(members, basetype="i1")
-            h5.create_dataset(name, data=stored.astype("?") if name == "truth" else stored, dtype=kind)
-        h5.create_dataset("label", data=rows[:, 0], dtype=h5py.enum_dtype({"CAT": 0, "DOG": 1}, basetype="i1"))
-        expected = {name: h5[name][:] for name in kinds}
-    stoker("data", "convert", "x.h5", "out", "--format", "hdf5", code=0)
-    found = all_samples(tmp_path / "out")
-    for i, key in enumerate(sorted(found)):
-        assert found[key]["label"] == rows[i, 0]
-        for name, array in expected.items():
-            sample = numpy.load(io.BytesIO(found[key][f"{name}.npy"]))
-            assert sample.dtype == array.dtype and numpy.array_equal(sample, array[i])
-    assert [expected[name].dtype for name in kinds] == ["?", "i1", "i1"]
-
-
-@pytest.mark.parametrize("verb", ["convert", "index"])
-def test_text_of_a_fixed_size_ends_where_its_padding_says(stoker, tmp_path, verb):
-    raw = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    raw.set_chunk((4,))
-    (tmp_path / "hub").mkdir()
-    with h5py.File(tmp_path / "hub/x.h5", "w") as h5:
-        blanks = changed(h5t.FORTRAN_S1, size=8)
-        create(h5, b"blanks", blanks)[...] = numpy.array([b"abc", b" d e", b"fghijklm", b""], "S8")
-        create(h5, b"never", blanks)
-        create(h5, b"label", blanks)[...] = numpy.array([b"cat", b"dog", b"cat", b"dog"], "S8")
-        ended = create(h5, b"ended", changed(h5t.C_S1, size=8), made=raw)
-        ended.id.write_direct_chunk((0,), b"cat\0Z\1yxdog\0\0\0\0\0longest!\0behind\0")
-        h5["zeros"] = numpy.array([b"a\0b", b"c ", b"12345678", b""], "S8")
-        h5["x"] = numpy.zeros((4, 2), "f4")
-        expected = {name: h5[name][:].tolist() for name in ("blanks", "never", "ended", "zeros")}
-    assert expected["blanks"] == [b"abc", b" d e", b"fghijklm", b""] and expected["never"] == [b""] * 4
-    assert expected["ended"] == [b"cat", b"dog", b"longest!", b""]
-    if verb == "index":
-        stoker("data", "index", "hub", code=0)
-        assert "classes  2: cat, dog\n" in stoker("data", "info", "hub", code=0).out
-        del expected["never"]  # lies nowhere
-    stoker("data", "convert", "hub", "out", "--format", "hdf5", code=0)
-    assert "classes  2: cat, dog\n" in stoker("data", "info", "out", code=0).out
-    found = all_samples(tmp_path / "out")
-    for name, texts in expected.items():
-        assert [found[key][name] for key in sorted(found)] == texts
-    assert [found[key]["label"] for key in sorted(found)] == [0, 1, 0, 1]
-
-
 @pytest.mark.parametrize(
     ("dtype", "source_rows", "what"),
     [
@@ -420,20 +288,6 @@ def test_a_virtual_dataset_that_is_not_as_its_source_is_refused_and_not_damaged(
         h5.create_virtual_dataset("v", layout, fillvalue=3)
     said = stoker("data", "convert", "v.h5", "out", "--format", "tar", code=2).err
     assert said == f"v.h5: dataset 'v': is virtual: 'd' in 'part.hdf5x' {what}, which is not read\n"
-
-
-def test_text_of_a_virtual_dataset_is_filled_up_as_it_is_in_its_source(stoker, tmp_path):
-    with h5py.File(tmp_path / "part.hdf5x", "w") as h5:
-        create(h5, b"d", changed(h5t.FORTRAN_S1, size=8))[...] = numpy.array([b"abc", b"d", b"", b"e f"], "S8")
-    layout = h5py.VirtualLayout((4,), "S8")
-    layout[:] = h5py.VirtualSource("part.hdf5x", "d", (4,))
-    with h5py.File(tmp_path / "v.h5", "w", libver="v110") as h5:
-        h5.create_virtual_dataset("v", layout)
-        h5["x"] = numpy.zeros((4, 2))
-        expected = h5["v"][:].tolist()
-    stoker("data", "convert", "v.h5", "out", "--format", "hdf5", code=0)
-    found = all_samples(tmp_path / "out")
-    assert [found[key]["v"] for key in sorted(found)] == expected
 
 
 def test_a_missing_file_a_missing_dataset_and_another_kind_of_file(file, tmp_path):
