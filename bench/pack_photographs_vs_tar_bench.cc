@@ -1,9 +1,11 @@
 // The least that packing files costs: each is read by one call and written by one call, behind a header of
 // 512 bytes, into one file for each thread. Nothing is listed, looked at or made sure of. With `sha256` all
-// bytes are hashed besides, those of two files at once, which is the fastest way there is here.
+// bytes are hashed besides, those of two files at once, which is the fastest way there is here; with `checks`
+// the size of each file is asked for first, and each gets a CRC-32C and is walked as an image, by the kernels
+// that the command has.
 //
-//   pack_photographs_vs_tar_bench LIST OUT copy|sha256 THREADS     LIST has a path on each line; prints
-//   seconds
+//   pack_photographs_vs_tar_bench LIST OUT copy|checks|sha256 THREADS     LIST has a path on each line;
+//   prints seconds
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +13,8 @@
 #include <fstream>
 #include <sched.h>
 #include <string>
+#include <string_view>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <thread>
 #include <unistd.h>
@@ -19,6 +23,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/stopwatch.h"
+#include "data/pack/shard/image_check.h"
 
 namespace {
 
@@ -48,41 +53,77 @@ struct Held {
   }
 };
 
-void pack(const std::vector<std::string>& files, std::size_t first, std::size_t step, const std::string& out,
-          bool hashes) {
-  (void)::unshare(CLONE_FILES);  // as the command's threads do
-  const Fd target(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  Held one, two;
-  for (std::size_t i = first; i < files.size(); i += 2 * step) {
-    one.read(files[i]);
-    one.write(target.get());
-    if (i + step >= files.size()) break;
-    two.read(files[i + step]);
-    two.write(target.get());
-    if (hashes) {
-      volatile auto digest = sha256_of_two(one.bytes, two.bytes)[0][0];
-      (void)digest;
+enum class Work { copy, checks, sha256 };
+
+// One thread's share of the files.
+class Share {
+ public:
+  Share(const std::vector<std::string>& files, std::size_t first, std::size_t step)
+      : files_(files), first_(first), step_(step) {}
+
+  void ask_sizes() const {
+    struct stat facts{};
+    for (std::size_t i = first_; i < files_.size(); i += step_)
+      if (::lstat(files_[i].c_str(), &facts) != 0) fail(files_[i] + ": is gone");
+  }
+
+  void pack(const std::string& out, Work work) {
+    (void)::unshare(CLONE_FILES);  // as the command's threads do
+    const Fd target(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    for (std::size_t i = first_; i < files_.size(); i += 2 * step_) {
+      take(one_, files_[i], target.get(), work);
+      if (i + step_ >= files_.size()) break;
+      take(two_, files_[i + step_], target.get(), work);
+      if (work == Work::sha256) {
+        volatile auto digest = sha256_of_two(one_.bytes, two_.bytes)[0][0];
+        (void)digest;
+      }
     }
   }
+
+ private:
+  static void take(Held& held, const std::string& path, int target, Work work) {
+    held.read(path);
+    if (work == Work::checks) {
+      volatile auto sum = crc32c(held.bytes);
+      (void)sum;
+      if (!data::scan_image(held.bytes).is_good) fail(path + ": is broken");
+    }
+    held.write(target);
+  }
+
+  const std::vector<std::string>& files_;
+  std::size_t first_, step_;
+  Held one_, two_;
+};
+
+Work work_of(std::string_view word) {
+  return word == "sha256" ? Work::sha256 : word == "checks" ? Work::checks : Work::copy;
+}
+
+template <typename Do>
+void in_threads(std::vector<Share>& shares, const Do& work) {
+  std::vector<std::thread> crew;
+  for (Share& share : shares) crew.emplace_back([&] { work(share); });
+  for (std::thread& thread : crew) thread.join();
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  if (count != 5) fail("LIST OUT copy|sha256 THREADS");
+  if (count != 5) fail("LIST OUT copy|checks|sha256 THREADS");
   std::vector<std::string> files;
   std::ifstream list(words[1]);
   for (std::string line; std::getline(list, line);) files.push_back(line);
-  const bool hashes = std::string(words[3]) == "sha256";
+  const Work work = work_of(words[3]);
   const std::size_t threads = std::max(1, std::atoi(words[4]));
   const Stopwatch watch;
-  {
-    std::vector<std::thread> crew;
-    for (std::size_t t = 0; t < threads; ++t)
-      crew.emplace_back([&, t] { pack(files, t, threads, words[2] + std::to_string(t), hashes); });
-    for (std::thread& thread : crew) thread.join();
-  }
+  std::vector<Share> shares;
+  for (std::size_t t = 0; t < threads; ++t) shares.emplace_back(files, t, threads);
+  const auto name = [&](const Share& share) { return words[2] + std::to_string(&share - shares.data()); };
+  if (work == Work::checks) in_threads(shares, [](const Share& share) { share.ask_sizes(); });
+  in_threads(shares, [&](Share& share) { share.pack(name(share), work); });
   std::printf("%.6f\n", watch.seconds());
-  for (std::size_t t = 0; t < threads; ++t) ::unlink((words[2] + std::to_string(t)).c_str());
+  for (const Share& share : shares) ::unlink(name(share).c_str());
   return 0;
 }
