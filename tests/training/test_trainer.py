@@ -69,9 +69,9 @@ def test_memory_comes_in_large_pages_unless_the_environment_says_how(stoker, dat
 def test_validation_counts_each_sample_once_on_any_number_of_ranks(stoker, example_images):
     # 70 images: 24, 23 and 23 on three ranks. The figures are those of one rank that looks at all of them.
     dataset = trained.small_dataset(stoker, example_images, train=12, test=7)
-    job = trained.write_job(stoker.folder, dataset, 1)
-    # Ends right after the epoch's last step, so that what goes on from there begins with the validation.
-    stoker("run", job, "--set", "train.steps=4", code=0)
+    # Saved right after the epoch's last step: what goes on from there begins with the validation.
+    job = trained.write_job(stoker.folder, dataset, 1, "4 steps")
+    stoker("run", job, code=0)
     checkpoint = trained.the_run(stoker.folder) / "checkpoints/step-4"
     found = []
     for world in (1, 3):

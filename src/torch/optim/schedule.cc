@@ -22,7 +22,7 @@ Rates OneCycle::at(std::int64_t index) const {
   const double last_step = static_cast<double>(total_steps - 1);
   const double step = static_cast<double>(index);
   if (step <= peak_step) {
-    const double part = step / peak_step;
+    const double part = peak_step > 0 ? step / peak_step : 1;  // a climb of one step is at the peak
     return {annealed(annealing, first_lr, peak_lr, part),
             annealed(annealing, momentum_high, momentum_low, part)};
   }

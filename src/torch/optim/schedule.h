@@ -14,7 +14,8 @@ struct Rates {
 
 enum class Annealing { cosine, linear };
 
-/// torch.optim.lr_scheduler.OneCycleLR: up to `peak_lr`, then down, momentum the other way round.
+/// torch.optim.lr_scheduler.OneCycleLR: up to `peak_lr`, then down, momentum the other way round. Where
+/// exactly one step climbs, which PyTorch divides by zero for, that one is at the peak.
 struct OneCycle {
   double peak_lr = 0.1;
   std::int64_t total_steps = 1;

@@ -46,6 +46,15 @@ TEST(OneCycle, a_training_of_one_step_ends_at_the_last_rate) {
   EXPECT_DOUBLE_EQ(rates.momentum, 0.95);
 }
 
+TEST(OneCycle, a_climb_of_exactly_one_step_is_at_the_peak) {
+  const OneCycle cycle{.peak_lr = 0.2, .total_steps = 10, .warmup = 0.1};
+  EXPECT_DOUBLE_EQ(cycle.at(0).lr, 0.2);
+  EXPECT_DOUBLE_EQ(cycle.at(0).momentum, 0.85);
+  EXPECT_LT(cycle.at(1).lr, 0.2);
+  EXPECT_DOUBLE_EQ(cycle.at(9).lr, 0.2 / 25 / 1e4);
+  EXPECT_DOUBLE_EQ((OneCycle{.peak_lr = 0.2, .total_steps = 1, .warmup = 1}.at(0).lr), 0.2);
+}
+
 // PyTorch computes these rates from one step to the next: the closed forms differ in the last digits.
 template <typename Schedule>
 void expect_near_golden(const Schedule& schedule, std::string_view name, std::size_t steps) {

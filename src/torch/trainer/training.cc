@@ -55,13 +55,15 @@ class Training::Loop {
 
   bool is_first() const { return environment_.rank.value == 0; }
   Result<EpochEnd> run_epoch();
-  Status run_step(data::Batch& first, StepRow& row);
+  Status run_step(data::Batch& first, const Rates& rates, StepRow& row);
   Result<EpochEnd> end_epoch();
   Result<EpochEnd> validate_and_record();
   bool is_validated(std::int64_t epoch) const;
   bool is_save_held_back() const;
   Result<Scores> validate_model(EpochRow& row);
   std::int64_t orders_for_next_step();
+  std::int64_t steps_behind() const;
+  bool has_enough_steps() const;
   Status save();
   Status tell_of_published();
   Result<EpochSums> summed() const;
@@ -100,9 +102,10 @@ Result<Ending> Training::Loop::run() {
 Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
   epoch_watch_ = {};
   own_sums_ = {};
-  if (train_.steps && place_.step.value >= static_cast<std::int64_t>(*train_.steps)) return EpochEnd::enough;
+  if (has_enough_steps() && parts_->loader->batches_left() > 0) return EpochEnd::enough;
   for (;;) {
     const Stopwatch whole;
+    const std::int64_t behind = steps_behind();
     StepRow row;
     row.epoch = static_cast<std::int64_t>(place_.data.epoch);
     row.step = place_.step.value + 1;
@@ -111,7 +114,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     OK_OR_RETURN(batch, next_batch(*parts_->loader, job_.timeouts.data));
     if (!batch) return end_epoch();
     row.data_s = whole.seconds();
-    RETURN_IF_ERROR(run_step(*batch, row));
+    RETURN_IF_ERROR(run_step(*batch, parts_->rates->at(behind), row));
     const std::int64_t orders = parts_->orders.const_data_ptr<std::int64_t>()[0];
     if ((orders & kStop) != 0 || ((orders & kSave) != 0 && !is_save_held_back())) {
       const Stopwatch stall;
@@ -125,12 +128,24 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     RETURN_IF_ERROR(parts_->recorder.step(row));
     report_progress(row);
     if ((orders & kStop) != 0) return EpochEnd::stopped;
-    if (train_.steps && place_.step.value >= static_cast<std::int64_t>(*train_.steps))
-      return EpochEnd::enough;
+    // With nothing left of the epoch, its end comes first.
+    if (has_enough_steps() && parts_->loader->batches_left() > 0) return EpochEnd::enough;
   }
 }
 
-Status Training::Loop::run_step(data::Batch& first, StepRow& row) {
+bool Training::Loop::has_enough_steps() const {
+  return train_.steps && place_.step.value >= static_cast<std::int64_t>(*train_.steps);
+}
+
+// Steps of the whole training that are done, if all were such as now: what an earlier attempt did on another
+// number of ranks, or with another batch, counts by the part of the data it took.
+std::int64_t Training::Loop::steps_behind() const {
+  const std::uint64_t batches = parts_->loader->batches_per_epoch() - parts_->loader->batches_left();
+  return static_cast<std::int64_t>(place_.data.epoch) * steps_per_epoch() +
+         static_cast<std::int64_t>(batches / train_.accumulate);
+}
+
+Status Training::Loop::run_step(data::Batch& first, const Rates& rates, StepRow& row) {
   if (is_first()) parts_->orders.mutable_data_ptr<std::int64_t>()[0] = orders_for_next_step();
   const std::uint64_t left = parts_->loader->batches_left() + 1;
   const auto passes = static_cast<std::int64_t>(std::min<std::uint64_t>(train_.accumulate, left));
@@ -151,7 +166,7 @@ Status Training::Loop::run_step(data::Batch& first, StepRow& row) {
     place_.data = batch.after();
   }
   parts_->recorder.enter(Phase::optimizer);
-  RETURN_IF_ERROR(parts_->learner->update(*parts_->parallel, parts_->rates->at(row.step - 1), row));
+  RETURN_IF_ERROR(parts_->learner->update(*parts_->parallel, rates, row));
   if (const auto news = parts_->learner->news(); news && is_first()) voice_.say(*news);
   place_.step = Step(row.step);
   const auto count = static_cast<double>(row.samples);
@@ -258,15 +273,15 @@ Result<Training::Loop::EpochEnd> Training::Loop::validate_and_record() {
 // `epoch` counts from 1.
 bool Training::Loop::is_validated(std::int64_t epoch) const {
   if (!parts_->validation_data) return false;
-  return epoch == static_cast<std::int64_t>(train_.epochs) || epoch % train_.validate_every == 0;
+  const bool is_last = epoch == static_cast<std::int64_t>(train_.epochs) || has_enough_steps();
+  return is_last || epoch % train_.validate_every == 0;
 }
 
 // Whether the save that is due behind this step waits for the validation that comes next, and is
 // end_epoch()'s: a step is saved once, and what `keep_best` judges by must be in it.
 bool Training::Loop::is_save_held_back() const {
   if (!parts_->saving.keeps_best() || parts_->loader->batches_left() > 0) return false;
-  const bool is_enough = train_.steps && place_.step.value >= static_cast<std::int64_t>(*train_.steps);
-  return !is_enough && is_validated(static_cast<std::int64_t>(place_.data.epoch) + 1);
+  return is_validated(static_cast<std::int64_t>(place_.data.epoch) + 1);
 }
 
 // The time that it takes goes into the row.
@@ -301,8 +316,8 @@ void Training::Loop::report_progress(const StepRow& row) {
   const std::int64_t in_epoch =
       steps_of(train_, parts_->loader->batches_per_epoch() - parts_->loader->batches_left());
   if (in_epoch % train_.print_every != 0 && in_epoch != per_epoch) return;
-  std::int64_t last = train_.epochs * per_epoch;
-  if (train_.steps) last = std::min(last, static_cast<std::int64_t>(*train_.steps));
+  std::int64_t left = train_.epochs * per_epoch - row.epoch * per_epoch - in_epoch;
+  if (train_.steps) left = std::min(left, static_cast<std::int64_t>(*train_.steps) - row.step);
   const double per_step_s = trained_s_ / static_cast<double>(steps_here_);
   voice_.progress(progress_line(
       {.epoch = row.epoch + 1,
@@ -311,7 +326,7 @@ void Training::Loop::report_progress(const StepRow& row) {
        .steps = per_epoch,
        .world_size = environment_.world_size.value,
        .unit = unit_of(parts_->form.input),
-       .seconds_left = per_step_s * static_cast<double>(std::max<std::int64_t>(0, last - row.step)),
+       .seconds_left = per_step_s * static_cast<double>(std::max<std::int64_t>(0, left)),
        .stretch = stretch_}));
   stretch_ = {};
 }
