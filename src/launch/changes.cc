@@ -110,6 +110,26 @@ bool was_typed(const record::RunFolder& run, const std::string& key) {
   });
 }
 
+// The settings that were laid over the file then.
+std::vector<std::string> typed_settings(const record::RunFolder& run) {
+  constexpr std::string_view kSet = "--set";
+  const std::vector<std::string>& words = run.description().typed;
+  std::vector<std::string> settings;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == kSet && i + 1 < words.size())
+      settings.push_back(words[++i]);
+    else if (words[i].starts_with("--set="))
+      settings.push_back(words[i].substr(kSet.size() + 1));
+  }
+  return settings;
+}
+
+// The file as it is now, under what was typed then: defaults may follow from that.
+Result<job::Job> load_as_typed(const record::RunFolder& run, const Path& file) {
+  auto job = job::load(file, {.set = typed_settings(run)});
+  return job.ok() ? std::move(job) : job::load(file);
+}
+
 }  // namespace
 
 std::vector<std::string> told_changes(const record::RunFolder& run, const job::Job& before,
@@ -130,7 +150,7 @@ std::vector<JobFileChange> job_file_changes(const record::RunFolder& run, const 
   const Path file = before.ok() ? typed_file(run, *before) : Path();
   if (file.empty() || !path_exists(file)) return {};
   const std::string name = printable(run.description().job_file);
-  const auto now = job::load(file);
+  const auto now = load_as_typed(run, file);
   if (!now.ok()) return {{format("{} no longer reads as a job; the run's own is taken", name), ""}};
   std::map<std::string, std::string> own;  // where the file has another value
   for (job::Difference& each : job::differences(*now, taken)) own.emplace(each.key, std::move(each.after));

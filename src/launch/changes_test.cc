@@ -56,6 +56,25 @@ TEST(JobFile, what_is_taken_already_or_was_set_for_the_run_is_not_told) {
   EXPECT_THAT(told_job_file(run, own_job(run, {"resources.ranks_per_node=3"})), IsEmpty());
 }
 
+TEST(JobFile, a_default_that_follows_from_what_was_typed_is_no_edit) {
+  const TempDirectory box;
+  const Path file = box / "job.yaml";
+  const std::string text =
+      "name: t\ntrain: {model: cifar-resnet20, epochs: 1}\ndata: {train: {source: /data}}\n";
+  ASSERT_TRUE(write_file(file, text).ok());
+  const auto typed =
+      job::load(file, {.set = {"train.schedule.kind=constant"}, .current_directory = box.path()});
+  ASSERT_TRUE(typed.ok()) << typed.status().to_string();
+  const auto run = record::RunFolder::create(
+      typed->record.directory,
+      {.name = "t",
+       .job_file = "job.yaml",
+       .typed = {"stoker", "run", "job.yaml", "--set", "train.schedule.kind=constant"}},
+      to_yaml(*typed));
+  ASSERT_TRUE(run.ok());
+  EXPECT_THAT(told_job_file(*run, own_job(*run)), IsEmpty());
+}
+
 TEST(JobFile, what_a_run_keeps_is_told_without_a_setting) {
   const Sandbox box;
   const record::RunFolder run = begun(box, "");
