@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
@@ -16,6 +17,9 @@ class ShardSource;
 }  // namespace stoker::formats
 
 namespace stoker::data {
+
+/// The most classes that somebody trains: labels from here on are no classes.
+inline constexpr std::int64_t kMostClasses = 1'000'000;
 
 /// Whether samples without a class are of use.
 enum class Labels { needed, unneeded };
@@ -33,8 +37,11 @@ class Dataset {
   /// How many unpacked bytes of packed chunks are kept at most; before any is read.
   void keep_chunks(ByteCount limit);
   std::uint64_t samples() const;
-  /// How many classes have a name; 0 when labels are bare numbers.
-  std::uint64_t named_classes() const;
+  /// Names of the classes, by their number; empty when labels are bare numbers.
+  const std::vector<std::string>& class_names() const;
+  /// Whether every sample has a class to learn, from 0 to kMostClasses - 1: else Invalid, with the first one
+  /// that has none.
+  Status check_labels() const;
   /// The largest label and one.
   std::uint64_t label_bound() const;
 

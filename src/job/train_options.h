@@ -124,7 +124,7 @@ struct MlpOptions {
 struct TrainOptions {
   Model model = Model::resnet18;
   std::optional<Path> file;              ///< absolute; the model `torchscript`
-  std::optional<std::uint32_t> classes;  ///< empty: as many as the training data set has
+  std::optional<std::uint32_t> classes;  ///< empty: as many as the datasets have
   std::uint32_t heads = 0;               ///< residual networks: classifiers, of which each step uses one
   double stochastic_depth = 0;           ///< residual networks: how often the last block is left out
   bool find_unused_parameters = false;   ///< some may take no part in a step; `heads` above 1 looks anyway

@@ -23,7 +23,7 @@ constexpr std::array kTask = {
             "with."},
     Setting{.key = "train.classes",
             .type = Type::count,
-            .unset = "as many as the training data has",
+            .unset = "as many as the data has, for validation too",
             .at_least = 1,
             .at_most = 1e6,
             .what = "Outputs of the model; with gpt its vocabulary, which has to be given."},

@@ -202,6 +202,49 @@ def test_too_few_classes_are_refused(stoker, dataset):
     )
 
 
+def labelled(stoker, name: str, labels: list[int | str]) -> Path:
+    """A dataset of a few images with these labels, out of a list."""
+    folder = stoker.folder / name
+    folder.mkdir()
+    images = sorted((stoker.folder / "few/train").rglob("*.*"))
+    rows = [f"{image},{label}\n" for image, label in zip(images, labels, strict=False)]
+    (folder / "list.csv").write_text("path,label\n" + "".join(rows))
+    stoker("data", "pack", folder / "list.csv", folder / "packed", code=0)
+    return folder / "packed"
+
+
+@pytest.mark.parametrize("label", [-1, 2_000_000_000])
+def test_labels_that_are_no_classes_are_refused(stoker, dataset, label):
+    folder = labelled(stoker, "labelled", [0, 1, 2, 3, label, 5, 6, 7])
+    job = stoker.folder / "job.yaml"
+    job.write_text(
+        f"name: small\ntrain: {{model: cifar-resnet20, epochs: 1, batch: 4}}\ndata: {{train: {{source: {folder}}}}}\n"
+    )
+    text = (
+        rf"1 of 8 samples of split 'all' have no class: the label of '\S+' is {label} "
+        r"\(a class is a number from 0 to 999999\)\n  try: a class for each, or a split of their own; "
+        r"stoker data lint DATASET looks for such samples\n"
+    )
+    code, _, err = train_alone(stoker, "--job", job)
+    assert code == 2
+    assert re.fullmatch("data.train: " + text, err)
+    (finding,) = json.loads(stoker("check", job, "--json", code=1).out)["findings"]
+    assert (finding["rule"], finding["level"]) == ("no-class", "job")
+
+
+def test_validation_whose_classes_have_other_names_is_refused(stoker, dataset, photos):
+    stoker("data", "pack", photos, "pets", code=0)
+    job = trained.write_job(stoker.folder, dataset, 1)
+    words = ["--set", f"data.validation.source={stoker.folder}/pets", "--set", "data.validation.split=null"]
+    code, _, err = train_alone(stoker, "--job", job, *words)
+    assert code == 2
+    assert re.fullmatch(
+        r"data.validation: class 0 is '\S+', in data.train it is 'airplane'\n"
+        r"  try: pack both together, as splits of one dataset: stoker data pack --help\n",
+        err,
+    )
+
+
 def test_a_last_step_that_batch_norm_cannot_learn_from_is_refused(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1)
     # At 32 pixels the last stage of a ResNet-18 sees one; 320 images are 11 batches of 29 and one more.

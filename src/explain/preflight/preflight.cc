@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "data/dataset.h"
 #include "data/pack/dvc/dvc.h"
 #include "explain/preflight/notes.h"
 #include "format/manifest.h"
@@ -59,6 +60,8 @@ class Checker {
       check_training(*trained);
       check_chunks(job_, *trained, notes_);
     }
+    if (trained) check_labels(training, *trained);
+    if (validated) check_labels(validation, *validated);
     if (trained && validated && trained->schema.classes != validated->schema.classes) {
       notes_.found("other-classes", Level::job, format("data.{}.source", validation),
                    notes_.say("its classes are not those of data.{}.source", training));
@@ -109,6 +112,16 @@ class Checker {
       notes_.found("other-version", Level::job, key,
                    notes_.say("is of another version: {}", compared->difference),
                    data::dvc_cure(dataset, **dvc));
+  }
+
+  // What keeps a dataset from being opened is found by what looks at its files.
+  void check_labels(const std::string& name, const Manifest& manifest) {
+    if (job_.train->model == job::Model::gpt || !manifest.schema.has_labels) return;
+    const job::DataSource& source = job_.data.at(name);
+    const auto dataset = data::Dataset::open(source.source, source.split.value_or(""));
+    if (!dataset.ok()) return;
+    if (const Status labels = dataset->check_labels(); !labels.ok())
+      notes_.found("no-class", format("data.{}.source", name), labels);
   }
 
   void check_training(const Manifest& manifest) {

@@ -143,12 +143,35 @@ Result<std::optional<data::Batch>> next_batch(data::Loader& loader, Duration lim
   return timeout("{} (timeouts.data: {})", batch.error().message(), rounded_duration(limit));
 }
 
+// A label must mean the same class in all of them. Bare numbers have no names to compare.
+Status check_same_classes(const std::vector<NamedDataset>& datasets) {
+  const NamedDataset* named = nullptr;
+  for (const NamedDataset& item : datasets) {
+    const std::vector<std::string>& names = item.dataset->class_names();
+    if (names.empty()) continue;
+    if (named == nullptr) {
+      named = &item;
+      continue;
+    }
+    const std::vector<std::string>& first = named->dataset->class_names();
+    const auto [ours, theirs] = std::mismatch(first.begin(), first.end(), names.begin(), names.end());
+    if (ours == first.end() || theirs == names.end()) continue;
+    return invalid("data.{}: class {} is '{}', in data.{} it is '{}'", item.name, theirs - names.begin(),
+                   printable(*theirs), named->name, printable(*ours))
+        .cure("pack both together, as splits of one dataset: stoker data pack --help");
+  }
+  return {};
+}
+
 Result<std::int64_t> class_count(const job::TrainOptions& train, const std::vector<NamedDataset>& datasets) {
   std::uint64_t classes = train.classes.value_or(0);
   if (train.model == job::Model::gpt) return static_cast<std::int64_t>(classes);  // a vocabulary, not labels
+  RETURN_IF_ERROR(check_same_classes(datasets));
+  for (const NamedDataset& item : datasets)
+    RETURN_IF_ERROR(item.dataset->check_labels().with_context("data." + item.name));
   if (!train.classes) {
     for (const NamedDataset& item : datasets) {
-      classes = std::max({classes, item.dataset->named_classes(), item.dataset->label_bound()});
+      classes = std::max({classes, item.dataset->class_names().size(), item.dataset->label_bound()});
     }
   }
   for (const NamedDataset& item : datasets) {

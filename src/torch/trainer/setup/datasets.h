@@ -34,8 +34,9 @@ struct NamedDataset {
   std::string name;
   const data::Dataset* dataset = nullptr;
 };
-/// As many classes as `train.classes` says, else as the dataset has. Invalid when a label of either dataset
-/// does not fit: "train.classes: 10 is too few: labels of 'val' go up to 11".
+/// As many classes as `train.classes` says, else as the datasets have together. Invalid when a label of one
+/// of them is no class or does not fit, "train.classes: 10 is too few: labels of 'val' go up to 11", and when
+/// a class has another name in one than in the other.
 Result<std::int64_t> class_count(const job::TrainOptions& train, const std::vector<NamedDataset>& datasets);
 
 /// How many numbers a sample has for the model `mlp`: as many as train.mlp.columns, else as the first array.
