@@ -160,8 +160,8 @@ struct Targets {
   std::vector<MutableTensorView> optimizer;  ///< leave empty with `with_optimizer` unset
   bool with_optimizer = true;                ///< false: weights only, part `optimizer` is not read
   /// Tensors of part `optimizer` whose names begin so may be on one side only; a target that the checkpoint
-  /// lacks is left as it is. Empty: none may.
-  std::string may_lack;
+  /// lacks is left as it is.
+  std::vector<std::string> may_lack;
 };
 
 /// A step that was passed over, and why.

@@ -32,7 +32,9 @@ Status ReceiptWriter::append(std::uint32_t epoch, std::uint32_t step,
   buffer_.resize(kHead + samples.size_bytes());
   std::memcpy(buffer_.data(), head, kHead);
   if (!samples.empty()) std::memcpy(buffer_.data() + kHead, samples.data(), samples.size_bytes());
-  return file_.write(buffer_);
+  Status written = file_.write(buffer_);
+  if (!written.ok()) file_ = File();
+  return written;
 }
 
 Result<ReceiptLog> read_receipts(const Path& file) {

@@ -24,7 +24,8 @@ class ReceiptWriter {
   /// Makes the file. Exists when it is there.
   static Result<ReceiptWriter> create(const Path& file);
 
-  /// REQUIRES: at most kMaxReceiptSamples samples. A default-made writer swallows receipts.
+  /// REQUIRES: at most kMaxReceiptSamples samples. A default-made writer swallows receipts, and so does one
+  /// after a failed write (disk full): what came behind half a receipt would be read as something else.
   Status append(std::uint32_t epoch, std::uint32_t step, std::span<const std::uint64_t> samples);
 
  private:

@@ -1,5 +1,8 @@
 #include "record/receipts.h"
 
+#include <csignal>
+#include <sys/resource.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,6 +51,27 @@ TEST(Receipts, an_impossible_count_is_named) {
   ASSERT_TRUE(write_file(file, std::string(12, '\xff')).ok());
   EXPECT_EQ(read_receipts(file).status().message(),
             file + ": 4294967295 samples in one step at byte 0, at most 16777216 are possible");
+}
+
+TEST(Receipts, nothing_comes_behind_one_that_could_not_be_written) {
+  TempDirectory box;
+  const Path file = box / "receipts-0000.bin";
+  auto writer = ReceiptWriter::create(file);
+  const std::uint64_t samples[] = {1, 2};
+  ASSERT_TRUE(writer->append(0, 0, samples).ok());
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small = before;
+  small.rlim_cur = 40;
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  const Status written = writer->append(0, 1, samples);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_FALSE(written.ok());
+  EXPECT_TRUE(writer->append(0, 2, samples).ok());
+  const auto log = read_receipts(file);
+  EXPECT_THAT(log->receipts, SizeIs(1));
+  EXPECT_TRUE(log->torn);
 }
 
 TEST(Receipts, one_file_has_one_writer) {

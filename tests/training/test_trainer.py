@@ -174,6 +174,24 @@ def test_alone_it_saves_where_the_job_says_and_goes_on_from_there(stoker, datase
     assert (stoker.folder / "saved/step-4").is_dir()
 
 
+@pytest.mark.needs("mount")
+def test_a_full_disk_under_the_records_is_a_warning(stoker, dataset, tmpfs):
+    disk = tmpfs("1M")
+    job = trained.write_job(stoker.folder, dataset, 9, more="validate_every: 0")
+    attempt = disk / "1"
+    attempt.mkdir()
+    room = os.statvfs(disk)
+    # Seven pages are left: the files can be made, and 180 steps fill more.
+    (disk / "filler").write_bytes(bytes((room.f_bavail - 7) * room.f_bsize))
+    code, out, err = train_alone(stoker, "--job", job, env={"STOKER_ATTEMPT_DIR": attempt})
+    assert (code, "epoch 9/9" in out) == (0, True), err
+    assert re.fullmatch(
+        rf"rank 0: record: {re.escape(str(attempt))}/\S+: no space left on device; the training goes on, "
+        r"and what it records from step \d+ on has gaps\n",
+        err,
+    )
+
+
 def test_usage_errors(stoker, tmp_path):
     hint = "\n  try: stoker-train --help\n"
     assert train_alone(stoker, "--jab", "x") == (

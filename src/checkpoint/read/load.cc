@@ -55,11 +55,11 @@ Result<Views> by_name(const std::vector<MutableTensorView>& targets) {
   return views;
 }
 
-// Names that begin with `may_lack`, if that is not empty, may be on one side only.
-void compare(const std::vector<TensorInfo>& stored, const Views& views, std::string_view may_lack,
-             Differences& differences) {
+// Names that begin as one of `may_lack` may be on one side only.
+void compare(const std::vector<TensorInfo>& stored, const Views& views,
+             const std::vector<std::string>& may_lack, Differences& differences) {
   const auto may_be_missing = [&](std::string_view name) {
-    return !may_lack.empty() && name.starts_with(may_lack);
+    return std::ranges::any_of(may_lack, [&](const std::string& begin) { return name.starts_with(begin); });
   };
   std::map<std::string_view, const TensorInfo*> names;
   for (const TensorInfo& tensor : stored) {
@@ -181,8 +181,9 @@ Result<Loaded> load(const Path& folder, const Loader& loader, const Targets& tar
   Differences differences;
   for (const Part part : kParts) {
     if (!parts.includes(part)) continue;
-    const std::string_view may_lack = part == Part::optimizer ? targets.may_lack : std::string_view();
-    compare(manifest.of(part), views[static_cast<std::size_t>(part)], may_lack, differences);
+    const bool is_optimizer = part == Part::optimizer;
+    compare(manifest.of(part), views[static_cast<std::size_t>(part)],
+            is_optimizer ? targets.may_lack : std::vector<std::string>(), differences);
   }
   RETURN_IF_ERROR(differences.status(folder));
   // After this point every piece has a place of the right size.

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/GradMode.h>
 
 #include "checkpoint/layout.h"
 #include "checkpoint/local/meeting.h"
@@ -15,7 +16,9 @@ namespace stoker::torch {
 
 namespace {
 
-// How the names of LossScaler's tensors begin.
+// How the names of what lies beside the model begin: of an Optimizer, an Ema, a LossScaler.
+constexpr std::string_view kOptimizer = "state.";
+constexpr std::string_view kMean = "ema.";
 constexpr std::string_view kScaler = "scaler.";
 
 Result<DType> dtype_of(const NamedTensor& item) {
@@ -159,15 +162,48 @@ std::string order_text(const job::TrainOptions& train) {
   return train.window ? format("{} in windows of {}", kind, *train.window) : std::string(kind);
 }
 
+// Whether both are known and not the same.
+bool differs(const checkpoint::State& then, const checkpoint::State& now, std::string_view name) {
+  const auto saved = then.values().find(name);
+  const auto asked = now.values().find(name);
+  return saved != then.values().end() && asked != now.values().end() && saved->second != asked->second;
+}
+
 // Within an epoch another order would show some of its samples twice and others never.
 Status check_order(const checkpoint::State& then, const checkpoint::State& now) {
-  const auto saved = then.values().find(kOrder);
-  const auto asked = now.values().find(kOrder);
-  if (saved == then.values().end() || asked == now.values().end() || saved->second == asked->second)
-    return {};
+  if (!differs(then, now, kOrder)) return {};
   return invalid("train.shuffle: the checkpoint stands within an epoch of the order {}, this training has {}",
-                 value_text(saved->second), value_text(asked->second))
+                 value_text(then.values().at(std::string(kOrder))),
+                 value_text(now.values().at(std::string(kOrder))))
       .cure("resume with the order it was saved with, or from a checkpoint of an epoch's end");
+}
+
+constexpr std::string_view kKind = "optimizer";
+
+// What the checkpoint lacks of what lies beside the model begins anew, as does all that another kind of
+// optimizer left: its numbers mean something else under the same names. Says what does.
+std::vector<std::string> begin_anew(const checkpoint::Loaded& loaded, bool is_other_kind,
+                                    const ModelState& model, const NamedTensors& beside) {
+  const at::NoGradGuard no_grad;
+  const auto lacks = [&](std::string_view begin) {
+    return std::ranges::any_of(loaded.lacked,
+                               [&](const std::string& name) { return name.starts_with(begin); });
+  };
+  const bool is_optimizer_new = is_other_kind || lacks(kOptimizer);
+  const bool is_mean_new = lacks(kMean);
+  for (const NamedTensor& item : beside) {
+    if (is_optimizer_new && item.name.starts_with(kOptimizer)) item.tensor.zero_();
+    if (!is_mean_new || !item.name.starts_with(kMean)) continue;
+    for (const NamedTensor& parameter : model.parameters) {
+      if (parameter.name == std::string_view(item.name).substr(kMean.size()))
+        item.tensor.copy_(parameter.tensor);
+    }
+  }
+  std::vector<std::string> news;
+  if (is_optimizer_new) news.emplace_back("the optimizer begins anew");
+  if (is_mean_new) news.emplace_back("the mean of weights begins anew");
+  if (lacks(kScaler)) news.emplace_back("the scale of the loss begins anew");
+  return news;
 }
 
 checkpoint::State hyper_parameters(const job::TrainOptions& train) {
@@ -178,7 +214,7 @@ checkpoint::State hyper_parameters(const job::TrainOptions& train) {
   state.set("batch", std::uint64_t{train.batch});
   state.set("seed", train.seed);
   state.set(std::string(kOrder), order_text(train));
-  state.set("optimizer", std::string(job::to_text(train.optimizer.kind)));
+  state.set(std::string(kKind), std::string(job::to_text(train.optimizer.kind)));
   state.set("lr", train.optimizer.lr);
   state.set("momentum", train.optimizer.momentum);
   state.set("nesterov", train.optimizer.nesterov);
@@ -189,6 +225,7 @@ checkpoint::State hyper_parameters(const job::TrainOptions& train) {
   state.set("mixup", train.mixup);
   state.set("cutmix", train.cutmix);
   state.set("clip_norm", train.clip_norm.value_or(0));
+  state.set("ema", train.ema.value_or(0));
   state.set("sync_batch_norm", train.sync_batch_norm);
   state.set("compress_gradients", std::string(job::to_text(train.compress_gradients)));
   return state;
@@ -319,7 +356,7 @@ Result<Restored> restore(const Path& folder, const RankEnvironment& environment,
   OK_OR_RETURN(beside, views_of<MutableTensorView>(optimizer));
   targets.model = std::move(state);
   targets.optimizer = std::move(beside);
-  targets.may_lack = kScaler;  // fp16 alone has one
+  targets.may_lack = {std::string(kOptimizer), std::string(kMean), std::string(kScaler)};
   OK_OR_RETURN(loaded, checkpoint::load(folder, {environment.rank, environment.world_size}, targets));
   if (loaded.rank_state) RETURN_IF_ERROR(restore_random(*loaded.rank_state));
   OK_OR_RETURN(place, to_place(loaded));
@@ -327,13 +364,15 @@ Result<Restored> restore(const Path& folder, const RankEnvironment& environment,
   Restored restored{place, {}};
   if (loaded.saved_by != environment.world_size)
     restored.differences.push_back(format("world size {} → {}", loaded.saved_by, environment.world_size));
+  // A key that the Stoker which saved it did not know is no difference.
   for (const auto& [name, value] : hyper_parameters.values()) {
-    const auto then = loaded.hyper_parameters.values().find(name);
-    // A key that the Stoker which saved it did not know is no difference.
-    if (then == loaded.hyper_parameters.values().end() || then->second == value) continue;
-    restored.differences.push_back(format("{} {} → {}", name, value_text(then->second), value_text(value)));
+    if (differs(loaded.hyper_parameters, hyper_parameters, name))
+      restored.differences.push_back(format(
+          "{} {} → {}", name, value_text(loaded.hyper_parameters.values().at(name)), value_text(value)));
   }
-  if (!loaded.lacked.empty()) restored.differences.push_back("the scale of the loss begins anew");
+  const bool is_other_kind = differs(loaded.hyper_parameters, hyper_parameters, kKind);
+  for (std::string& news : begin_anew(loaded, is_other_kind, model, optimizer))
+    restored.differences.push_back(std::move(news));
   return restored;
 }
 

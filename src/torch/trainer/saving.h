@@ -123,7 +123,8 @@ struct Restored {
 };
 
 /// Puts the state of the step in `folder` into the model and the optimizer's tensors. Checks every byte.
-/// Hyper-parameters are compared with these; with none they are not.
+/// Hyper-parameters are compared with these; with none they are not. What another optimizer left, and what
+/// the checkpoint lacks of `optimizer`, begins anew: zeros, the weights for their mean.
 Result<Restored> restore(const Path& folder, const RankEnvironment& environment, const ModelState& model,
                          const NamedTensors& optimizer, const checkpoint::State& hyper_parameters = {});
 

@@ -10,6 +10,7 @@
 #include "base/stopwatch.h"
 #include "torch/communication/advice.h"
 #include "torch/edge.h"
+#include "torch/trainer/learn/numerics.h"
 #include "torch/trainer/progress_line.h"
 #include "torch/trainer/setup/datasets.h"
 #include "torch/trainer/setup/setup.h"
@@ -54,6 +55,7 @@ class Training::Loop {
   enum class EpochEnd { complete, enough, stopped };
 
   bool is_first() const { return environment_.rank.value == 0; }
+  Status own(Status status);
   Result<EpochEnd> run_epoch();
   Status run_step(data::Batch& first, const Rates& rates, StepRow& row);
   Result<EpochEnd> end_epoch();
@@ -65,7 +67,8 @@ class Training::Loop {
   std::int64_t steps_behind() const;
   bool has_enough_steps() const;
   Status save();
-  Status tell_of_published();
+  void tell_of_published();
+  void warn_of_records(const Status& written);
   Result<EpochSums> summed() const;
   void report_progress(const StepRow& row);
   void advise_on_exchanges();
@@ -87,7 +90,14 @@ class Training::Loop {
   double trained_s_ = 0;  ///< in steps of this attempt
   double waited_s_ = 0;   ///< of that for other ranks
   std::int64_t steps_here_ = 0;
+  bool lacks_records_ = false;
 };
+
+// An error of this rank alone: who waits for it should know why it goes.
+Status Training::Loop::own(Status status) {
+  if (!status.ok()) parts_->group->abandon(status.message());
+  return status;
+}
 
 Result<Ending> Training::Loop::run() {
   const auto epochs = static_cast<std::uint64_t>(train_.epochs);
@@ -121,11 +131,11 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
       RETURN_IF_ERROR(save());
       row.checkpoint_s = stall.seconds();
     }
-    RETURN_IF_ERROR(tell_of_published());
+    tell_of_published();
     row.step_s = whole.seconds();
     stop_.saw_step(row.step_s);
     parts_->group->saw_step(row.step_s);
-    RETURN_IF_ERROR(parts_->recorder.step(row));
+    warn_of_records(parts_->recorder.step(row));
     report_progress(row);
     if ((orders & kStop) != 0) return EpochEnd::stopped;
     // With nothing left of the epoch, its end comes first.
@@ -165,6 +175,7 @@ Status Training::Loop::run_step(data::Batch& first, const Rates& rates, StepRow&
     samples.insert(samples.end(), batch.samples().begin(), batch.samples().end());
     place_.data = batch.after();
   }
+  RETURN_IF_ERROR(own(parts_->learner->check_loss(row)));
   parts_->recorder.enter(Phase::optimizer);
   RETURN_IF_ERROR(parts_->learner->update(*parts_->parallel, rates, row));
   if (const auto news = parts_->learner->news(); news && is_first()) voice_.say(*news);
@@ -173,7 +184,17 @@ Status Training::Loop::run_step(data::Batch& first, const Rates& rates, StepRow&
   own_sums_.loss += row.loss * count;
   own_sums_.top1 += row.top1 * count;
   own_sums_.samples += count;
-  return parts_->recorder.receipt(row, samples);
+  warn_of_records(parts_->recorder.receipt(row, samples));
+  return {};
+}
+
+// What cannot be written down does not end the training, and is said once.
+void Training::Loop::warn_of_records(const Status& written) {
+  if (written.ok() || lacks_records_) return;
+  lacks_records_ = true;
+  voice_.warn(
+      format("rank {}: record: {}; the training goes on, and what it records from step {} on has gaps",
+             environment_.rank, written.to_string(), place_.step));
 }
 
 std::int64_t Training::Loop::orders_for_next_step() {
@@ -198,6 +219,10 @@ Result<EpochSums> Training::Loop::summed() const {
 Status Training::Loop::save() {
   if (!parts_->saving.is_on()) return {};
   parts_->recorder.enter(Phase::checkpoint);
+  // They would push out older ones, from which the training could go on.
+  const Status is_finite =
+      caught(Code::internal, "checkpoint", [&] { return check_finite(parts_->model->state().all); });
+  RETURN_IF_ERROR(own(Status(is_finite).with_context(format("step {}: not saved", place_.step))));
   Place place = place_;
   OK_OR_RETURN(sums, summed());
   place.sums = sums;
@@ -209,18 +234,18 @@ Status Training::Loop::save() {
   return {};
 }
 
-Status Training::Loop::tell_of_published() {
+void Training::Loop::tell_of_published() {
   const auto times = parts_->saving.published();
   if (const auto news = parts_->saving.news(); news && is_first()) voice_.say(*news);
-  if (!times) return {};
+  if (!times) return;
   if (const auto problem = parts_->saving.local_problem())
     voice_.warn(format("rank {}: checkpoint.local: {}; straight to {}", environment_.rank, *problem,
                        printable(parts_->saving.folder().string())));
   stop_.saw_write(times->stall_s + times->write_s + times->commit_s);
-  return parts_->recorder.saved({times->step.value, static_cast<std::int64_t>(place_.data.epoch),
-                                 parts_->saving.folder() / format("step-{}", times->step),
-                                 static_cast<std::int64_t>(times->bytes),
-                                 times->stall_s + times->write_s + times->commit_s, times->stall_s});
+  warn_of_records(parts_->recorder.saved(
+      {times->step.value, static_cast<std::int64_t>(place_.data.epoch),
+       parts_->saving.folder() / format("step-{}", times->step), static_cast<std::int64_t>(times->bytes),
+       times->stall_s + times->write_s + times->commit_s, times->stall_s}));
 }
 
 Result<Training::Loop::EpochEnd> Training::Loop::end_epoch() {
@@ -265,7 +290,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::validate_and_record() {
     row.val_top1 = facts.val_top1 = scores.top1;
     row.val_top5 = facts.val_top5 = scores.top5;
   }
-  RETURN_IF_ERROR(parts_->recorder.epoch(row));
+  warn_of_records(parts_->recorder.epoch(row));
   if (is_first()) voice_.say(epoch_line(facts));
   return EpochEnd::complete;
 }
@@ -319,15 +344,15 @@ void Training::Loop::report_progress(const StepRow& row) {
   std::int64_t left = train_.epochs * per_epoch - row.epoch * per_epoch - in_epoch;
   if (train_.steps) left = std::min(left, static_cast<std::int64_t>(*train_.steps) - row.step);
   const double per_step_s = trained_s_ / static_cast<double>(steps_here_);
-  voice_.progress(progress_line(
-      {.epoch = row.epoch + 1,
-       .epochs = train_.epochs,
-       .step = in_epoch,
-       .steps = per_epoch,
-       .world_size = environment_.world_size.value,
-       .unit = unit_of(parts_->form.input),
-       .seconds_left = per_step_s * static_cast<double>(std::max<std::int64_t>(0, left)),
-       .stretch = stretch_}));
+  voice_.progress(
+      progress_line({.epoch = row.epoch + 1,
+                     .epochs = train_.epochs,
+                     .step = in_epoch,
+                     .steps = per_epoch,
+                     .world_size = environment_.world_size.value,
+                     .unit = unit_of(parts_->form.input),
+                     .seconds_left = per_step_s * static_cast<double>(std::max<std::int64_t>(0, left)),
+                     .stretch = stretch_}));
   stretch_ = {};
 }
 
@@ -349,7 +374,7 @@ Result<Ending> Training::Loop::finish(EpochEnd end) {
   if (end != EpochEnd::stopped) RETURN_IF_ERROR(save());
   parts_->recorder.enter(Phase::checkpoint);
   RETURN_IF_ERROR(parts_->saving.finish());
-  RETURN_IF_ERROR(tell_of_published());
+  tell_of_published();
   if (end != EpochEnd::stopped) advise_on_exchanges();
   if (const Status traced = parts_->recorder.finish_trace(); !traced.ok())
     voice_.warn(format("rank {}: record.trace: {}", environment_.rank, traced.to_string()));

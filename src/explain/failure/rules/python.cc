@@ -90,8 +90,10 @@ constexpr FailureRule kPythonRules[] = {
      "IndexError: Target 10 is out of bounds.\nIndexError: index out of range in self",
      "huggingface/transformers#8323"},
     {"loss-not-finite", root,
-     "Loss is nan\nloss is nan\nLoss is inf\nNaN or Inf\nnan loss\nNaN loss\nnan detected",
-     R"((?i)(loss is nan|loss is inf|nan or inf|nan loss|nan detected))", "the loss is no number any more",
+     "Loss is nan\nloss is nan\nLoss is inf\nloss is inf\nNaN or Inf\nnan loss\nNaN loss\nnan detected\n"
+     "weights are not finite",
+     R"((?i)(loss is nan|loss is inf|nan or inf|nan loss|nan detected|weights are not finite))",
+     "the loss is no number any more",
      "a smaller learning rate, warm-up, clipping; GradScaler or bfloat16 for half precision", "",
      "Loss is nan, stopping training", "facebookresearch/detr#28"},
     {"loss-scale-minimum", root, "loss scale already at minimum\nMinimum loss scale reached", "",

@@ -1,5 +1,6 @@
 #include "torch/trainer/learn/learner.h"
 
+#include <cmath>
 #include <utility>
 
 #include "base/stopwatch.h"
@@ -15,6 +16,13 @@ namespace stoker::torch {
 using record::Phase;
 
 namespace {
+
+// From 2^16, which the scale of the loss begins with, so far down take 32 steps that overflow one after
+// another.
+constexpr double kLeastScale = 1.0 / 65536;
+
+constexpr std::string_view kCures =
+    "a smaller train.optimizer.lr, a train.schedule.warmup, or train.clip_norm";
 
 // All chance in a pass is a pure function of where it is, so that what was interrupted repeats itself.
 Chance chance_of(std::uint64_t seed, std::int64_t step, std::int64_t pass, Rank rank) {
@@ -127,10 +135,18 @@ Status Learner::pass(DataParallel& parallel, Recorder& recorder, data::Batch& ba
   });
 }
 
+// With a scaled loss, a step that overflows is left out.
+Status Learner::check_loss(const StepRow& row) const {
+  if (scaler_ || std::isfinite(row.loss)) return {};
+  return invalid("loss is {} at epoch {} step {}", std::isnan(row.loss) ? "nan" : "inf", row.epoch + 1,
+                 row.step)
+      .cure("{}, then stoker resume: checkpoints hold finite weights", kCures);
+}
+
 Status Learner::update(DataParallel& parallel, const Rates& rates, StepRow& row) {
   const Stopwatch watch;
   row.lr = rates.lr;
-  return caught(Code::internal, "optimizer", [&] {
+  RETURN_IF_ERROR(caught(Code::internal, "optimizer", [&] {
     const bool is_finite = !scaler_ || scaler_->unscale(model_.state().parameters);
     if (is_finite) {
       if (train_.clip_norm) clip_gradients(model_.state().parameters, *train_.clip_norm);
@@ -143,7 +159,11 @@ Status Learner::update(DataParallel& parallel, const Rates& rates, StepRow& row)
     parallel.zero_grad();
     if (ema_) ema_->update(row.step);
     row.optimizer_s = watch.seconds();
-  });
+  }));
+  if (!scaler_ || scaler_->scale() > kLeastScale) return {};
+  return invalid("loss scale already at minimum: gradients overflowed float16 in step after step up to {}",
+                 row.step)
+      .cure("train.precision: bf16, {}", kCures);
 }
 
 std::optional<std::string> Learner::news() { return std::exchange(news_, std::nullopt); }

@@ -36,7 +36,11 @@ class Learner {
   /// averaged over the ranks in the last one; figures add up in `row`, where row.step is the step under way.
   /// Collective.
   Status pass(DataParallel& parallel, Recorder& recorder, data::Batch& batch, const Pass& pass, StepRow& row);
-  /// Moves the weights after a step's last pass, and drops the gradients.
+  /// Whether the loss over the step's passes is finite: Invalid when not, but with fp16, which leaves such
+  /// steps out.
+  Status check_loss(const StepRow& row) const;
+  /// Moves the weights after a step's last pass, and drops the gradients. Invalid when fp16 has overflowed in
+  /// so many steps that no scale of the loss is left.
   Status update(DataParallel& parallel, const Rates& rates, StepRow& row);
 
   /// What happened in the last update that a person should know; nothing else.

@@ -1,10 +1,12 @@
 #include "torch/trainer/learn/numerics.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/sum.h>
 
 namespace stoker::torch {
 
@@ -13,6 +15,16 @@ void set_up_numerics(const job::TrainOptions& train) {
   at::globalContext().setDeterministicAlgorithms(train.deterministic, /*warn_only=*/false);
   at::globalContext().setAllowTF32CuBLAS(train.tf32);
   at::globalContext().setAllowTF32CuDNN(train.tf32);
+}
+
+Status check_finite(const NamedTensors& tensors) {
+  for (const NamedTensor& item : tensors) {
+    if (!at::isFloatingType(item.tensor.scalar_type())) continue;
+    // In double a sum of finite floats is finite; nan and infinity stay.
+    const double sum = at::sum(item.tensor.detach(), at::kDouble).item<double>();
+    if (!std::isfinite(sum)) return invalid("weights are not finite: '{}' sums up to {}", item.name, sum);
+  }
+  return {};
 }
 
 Autocast::Autocast(job::Precision precision) : is_on_(precision != job::Precision::fp32) {

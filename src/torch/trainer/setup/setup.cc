@@ -158,8 +158,10 @@ Status Setup::restore_from_checkpoint() {
   voice_.say(format("resumed from {}: epoch {}, step {}", environment_.resume, parts_->place.data.epoch + 1,
                     parts_->place.step));
   if (is_first() && !restored.differences.empty()) voice_.say(differences_text(restored.differences));
-  return parts_->recorder.resumed(
+  const Status recorded = parts_->recorder.resumed(
       {parts_->place.step.value, static_cast<std::int64_t>(parts_->place.data.epoch), environment_.resume});
+  if (!recorded.ok()) voice_.warn(format("record: {}", recorded.to_string()));
+  return {};
 }
 
 Status Setup::open_loader() {

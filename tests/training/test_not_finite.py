@@ -1,0 +1,52 @@
+"""A loss or weights that are no numbers end a training, before they push finite checkpoints out."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy
+import pytest
+import trained
+from torch_ranks import rows
+
+
+@pytest.fixture
+def dataset(stoker, example_images):
+    return trained.small_dataset(stoker, example_images)
+
+
+def weights(run: Path, step: int) -> list[bytes]:
+    return [data for name, data in trained.tensors(run, step).items() if name.endswith(("weight", "running_var"))]
+
+
+# Each step makes the weights some thousand times larger, up to what float32 cannot hold.
+RATES = ("train.optimizer.lr=1000", "train.optimizer.weight_decay=9", "train.schedule.kind=constant")
+RUINOUS = tuple(word for text in RATES for word in ("--set", text))
+
+
+def test_a_loss_that_is_no_number_ends_the_run_and_is_explained(stoker, dataset):
+    job = trained.write_job(stoker.folder, dataset, 3, "1 steps", "validate_every: 0")
+    done = stoker("run", job, *RUINOUS, code=2, timeout=120)
+    assert "nan at epoch 1 step " in done.err or "inf at epoch 1 step " in done.err or "not finite" in done.err
+    run = trained.the_run(stoker.folder)
+    taken = rows(run / "attempts/1/metrics-0000.csv")
+    assert all(math.isfinite(row["loss"]) for row in taken)
+    assert len(taken) < 10
+    found = json.loads(stoker("explain", "last", "--json", code=0).out)["diagnosis"]
+    assert found["rule"] == "loss-not-finite"
+    # What is there can be gone on from: no step of weights that are none was saved.
+    assert trained.steps(run) == list(range(1, len(taken) + 1))
+    for step in trained.steps(run):
+        values = numpy.concatenate([numpy.frombuffer(data, "<f4") for data in weights(run, step)])
+        assert numpy.isfinite(values).all()
+
+
+def test_float16_that_always_overflows_ends(stoker, dataset):
+    # Weights above 65504 are infinite in float16: from the second step on every one is left out.
+    job = trained.write_job(stoker.folder, dataset, 9, more="validate_every: 0")
+    words = ("--set", "train.precision=fp16", "--set", "resources.ranks_per_node=1", "--set", "train.batch=16")
+    process = stoker.start("--job", job, *RUINOUS, *words, program=stoker.train_path)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 2, out + err
+    assert "loss scale already at minimum: gradients overflowed float16 in step after step up to " in err
+    assert "  try: train.precision: bf16, a smaller train.optimizer.lr" in err
