@@ -49,6 +49,17 @@ def test_code_that_was_changed_since_is_told(stoker):
     assert len(folders(stoker)) == 1
 
 
+def test_a_reader_who_leaves_ends_nothing(stoker):
+    (stoker.folder / "job.yaml").write_text(
+        "name: again\nrun: {shell: 'sleep 0.5; echo done > $STOKER_RUN_DIR/done'}\n"
+    )
+    stoker("run", "job.yaml", code=0)
+    command = f"{stoker.path} rerun last 2>&1 | head -1"
+    subprocess.run(["sh", "-c", command], cwd=stoker.folder, check=True, capture_output=True, timeout=60)
+    _, second = folders(stoker)
+    assert (second / "done").read_text() == "done\n"
+
+
 def test_nothing_to_tell_is_said_too(stoker):
     (stoker.folder / "job.yaml").write_text(JOB)
     stoker("run", "job.yaml", code=0)

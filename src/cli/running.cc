@@ -1,6 +1,7 @@
 #include "cli/running.h"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include "base/json/json.h"
@@ -188,11 +189,14 @@ std::vector<std::string> typed_words(std::string_view command, std::span<const s
   return typed;
 }
 
+void outlive_readers() { std::signal(SIGPIPE, SIG_IGN); }
+
 int run_request(launch::Request request, bool dry_run, Output& out,
                 const std::function<launch::Next(const launch::RunResult&)>& what_next) {
   const auto program = own_program();
   if (!program.ok()) return out.fail(program.error());
   request.stoker = *program;
+  if (!dry_run) outlive_readers();
   // With --json standard output holds one value and nothing else.
   request.out_fd = out.is_json() ? 2 : 1;
   // An attempt from the queue is there already, and its end has to be recorded.

@@ -49,6 +49,10 @@ Result<std::string> script_to_show(const launch::PlannedScript& plan);
 /// The batch script of the request; what is not taken yet, as the run's id, stands for what it will be.
 Result<std::string> script_of(launch::Request request);
 
+/// From here on a reader who has gone (`stoker run job.yaml | head -1`) is an error of the write and ends
+/// nothing: the run goes on. Before the first line of what starts one.
+void outlive_readers();
+
 /// Runs the request to its end, prints, and returns the exit code; shows the plan only with `dry_run`.
 /// `what_next` is asked when the attempt has ended, if there is one.
 int run_request(launch::Request request, bool dry_run, Output& out,

@@ -96,6 +96,7 @@ int resume(std::span<const std::string> words, Output& out) {
   arguments.example("stoker resume last");
   if (const auto code = parse(arguments, o, "changes a value of the job from here on", words, out))
     return *code;
+  if (!o.dry_run) outlive_readers();
   const auto run = find_run_to_go_on(o.choice);
   if (!run.ok()) return out.fail(run.error());
   const auto program = own_program();
@@ -125,6 +126,7 @@ int rerun(std::span<const std::string> words, Output& out) {
       "rerun", "Runs the job of a run once more from the start, as a run of its own; says what differs now.");
   arguments.example("stoker rerun last");
   if (const auto code = parse(arguments, o, "changes a value of the job", words, out)) return *code;
+  if (!o.dry_run) outlive_readers();
   const auto run = find_run_to_go_on(o.choice);
   if (!run.ok()) return out.fail(run.error());
   const auto program = own_program();
