@@ -113,6 +113,9 @@ Result<double> read_number(const Setting& setting, const Node& node) {
   if (!is_plain || !parse_number(node.text, &value))
     return invalid("'{}' is not a number", printable(node.text));
   if (!std::isfinite(value)) return invalid("{} is too large", node.text);
+  const std::string_view digits = std::string_view(node.text).substr(0, node.text.find_first_of("eE"));
+  if (value == 0 && digits.find_first_of("123456789") != std::string_view::npos)
+    return invalid("{} is too close to 0", node.text);
   RETURN_IF_ERROR(check_range(setting, value, node.text));
   return value;
 }

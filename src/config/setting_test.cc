@@ -94,6 +94,7 @@ TEST(SettingValue, out_of_range_is_refused) {
   EXPECT_EQ(mistake(kCount, "-99999999999999999999"), "-99999999999999999999 is too small");
   EXPECT_EQ(mistake(kNumber, "1.6"), "1.6 is too large (at most 1.5)");
   EXPECT_EQ(mistake(kNumber, "1e999"), "1e999 is too large");
+  EXPECT_EQ(mistake(kNumber, "-1e-400"), "-1e-400 is too close to 0");
   EXPECT_EQ(mistake(kSize, "2GB"), "2GB is too large (at most 1GB)");
   EXPECT_EQ(mistake(kDuration, "500ms"), "500ms is too small (at least 1s)");
   EXPECT_EQ(mistake(kDuration, "2h"), "2h is too large (at most 1h)");
