@@ -49,9 +49,26 @@ def receipts_of(run: Path) -> list[list[Receipt]]:
     return [done[name] for name in sorted(done)]
 
 
+def padding_of(epoch: int, ranks: list[list[Receipt]], samples: int) -> int:
+    """How many of an epoch's samples come twice so that the ranks of its last steps have equally many of what other
+    numbers of ranks left to them."""
+    taken: dict[int, list[int]] = {}  # by step: what each rank took
+    for rank in ranks:
+        for receipt in rank:
+            if receipt.epoch == epoch:
+                taken.setdefault(receipt.step, []).append(len(receipt.samples))
+    last = len(taken[max(taken)])
+    before = 0  # the last step that another number of ranks took
+    for step in sorted(taken):
+        if len(taken[step]) != last:
+            before = step
+    return -(samples - sum(sum(own) for step, own in taken.items() if step <= before)) % last
+
+
 def mistakes(ranks: list[list[Receipt]], samples: int) -> list[str]:
     """What contradicts "each of `samples` samples was seen once in each epoch"; empty if nothing does. Where they do
-    not divide by the ranks, each epoch may repeat as many as make them divide."""
+    not divide by the ranks, each epoch may repeat as many as make them divide. Attempts may have had more ranks or
+    fewer."""
     found = []
     if not ranks or not ranks[0]:
         return ["no receipts"]
@@ -59,15 +76,14 @@ def mistakes(ranks: list[list[Receipt]], samples: int) -> list[str]:
     for number, own in enumerate(steps):
         if own != sorted(set(own)):
             found.append(f"rank {number}: a step is there twice or out of order")
-        if own != steps[0]:
-            found.append(f"rank {number}: has other steps than rank 0")
+        if number > 0 and not set(own) <= set(steps[number - 1]):
+            found.append(f"rank {number}: has other steps than rank {number - 1}")
     counts: dict[int, Counter[int]] = {}
     for rank in ranks:
         for receipt in rank:
             counts.setdefault(receipt.epoch, Counter()).update(receipt.samples)
     if sorted(counts) != list(range(len(counts))):
         found.append(f"epochs {sorted(counts)} are not all there")
-    padding = -samples % len(ranks)
     for epoch, count in sorted(counts.items()):
         missing = samples - sum(sample < samples for sample in count)
         foreign = sum(sample >= samples for sample in count)
@@ -76,6 +92,7 @@ def mistakes(ranks: list[list[Receipt]], samples: int) -> list[str]:
             found.append(f"epoch {epoch}: {missing} samples were not seen")
         if foreign:
             found.append(f"epoch {epoch}: {foreign} samples are not of the dataset")
+        padding = padding_of(epoch, ranks, samples)
         if repeated != padding:
             found.append(f"epoch {epoch}: {repeated} samples were seen again, expected {padding}")
     return found

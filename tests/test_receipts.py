@@ -59,9 +59,26 @@ def test_padding_is_expected_where_samples_do_not_divide(tmp_path):
     assert wrong(tmp_path, 3) == []
 
 
+def test_other_ranks_that_take_the_rest_of_an_epoch_are_accepted(tmp_path):
+    write(tmp_path, 1, 0, [(0, 1, [0]), (0, 2, [2])])
+    write(tmp_path, 1, 1, [(0, 1, [1]), (0, 2, [3])])
+    write(tmp_path, 2, 0, [(0, 2, [2, 3]), (0, 3, [4, 5]), (0, 4, [6])])
+    assert wrong(tmp_path, 7) == []
+    write(tmp_path, 3, 0, [(0, 3, [4])])
+    write(tmp_path, 3, 1, [(0, 3, [5])])
+    write(tmp_path, 3, 2, [(0, 3, [6])])
+    assert wrong(tmp_path, 7) == []
+    write(tmp_path, 4, 0, [(0, 3, [4, 6])])
+    write(tmp_path, 4, 1, [(0, 3, [5, 4])])
+    assert wrong(tmp_path, 7) == []
+    write(tmp_path, 5, 0, [(0, 3, [4, 6])])
+    write(tmp_path, 5, 1, [(0, 3, [5])])
+    assert wrong(tmp_path, 7) == ["epoch 0: 0 samples were seen again, expected 1"]
+
+
 def test_ranks_that_did_not_take_the_same_steps_are_named(tmp_path):
     write(tmp_path, 1, 0, [(0, 0, [0]), (0, 1, [1])])
-    write(tmp_path, 1, 1, [(0, 0, [2]), (0, 0, [3])])
+    write(tmp_path, 1, 1, [(0, 2, [2]), (0, 2, [3])])
     assert wrong(tmp_path, 4) == [
         "rank 1: a step is there twice or out of order",
         "rank 1: has other steps than rank 0",
