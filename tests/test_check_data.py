@@ -68,6 +68,17 @@ def test_a_dataset_without_images_is_named(stoker, folder):
     ]
 
 
+def test_images_for_a_model_of_numbers_are_named(stoker, folder):
+    assert findings(stoker, "--set", "train.model=mlp") == [
+        (
+            "no-numbers",
+            "job",
+            "data.train.source: has only images, and train.model: mlp takes numbers",
+            "job.yaml:4:19",
+        )
+    ]
+
+
 @pytest.mark.parametrize("model", ["mlp", "gpt"])
 def test_a_model_of_something_else_needs_no_images(stoker, folder, model):
     edited = Edited(folder / "packed")

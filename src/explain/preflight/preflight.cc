@@ -130,6 +130,9 @@ class Checker {
     const auto& components = manifest.schema.components;
     if (train.model == job::Model::gpt) return;  // takes any tokens, and its sequences are no samples
     const bool wants_images = train.model != job::Model::mlp;
+    if (!wants_images && std::ranges::all_of(components, [](const auto& c) { return c.is_image; }))
+      notes_.found("no-numbers", Level::job, key,
+                   notes_.say("has only images, and train.model: mlp takes numbers"));
     if (wants_images &&
         std::none_of(components.begin(), components.end(), [](const auto& c) { return c.is_image; })) {
       notes_.found("no-images", Level::job, key, notes_.say("has no images, and train needs them"));

@@ -186,10 +186,14 @@ Result<std::int64_t> class_count(const job::TrainOptions& train, const std::vect
 // Which array is meant has to be said where samples have several.
 Status check_arrays(const job::TrainOptions& train, const data::Dataset& dataset) {
   std::vector<std::string> arrays;
-  for (const formats::ComponentInfo& component : dataset.source().samples().components()) {
+  const auto& components = dataset.source().samples().components();
+  for (const formats::ComponentInfo& component : components) {
     if (component.name == "npy") return {};
     if (component.name.ends_with(".npy")) arrays.push_back(component.name);
   }
+  if (std::ranges::all_of(components, [](const auto& component) { return component.is_image; }))
+    return invalid("data.{}: has only images, and train.model: mlp takes numbers", train.training_data)
+        .cure("another train.model");
   if (train.mlp.component || arrays.size() < 2) return {};
   return invalid("train.mlp.component: samples have {} arrays: {}", arrays.size(), join(arrays, ", "))
       .cure("train: {{mlp: {{component: {}}}}}, or one array of all: stoker data convert --tensor",
