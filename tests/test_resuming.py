@@ -117,23 +117,33 @@ def test_params_that_would_change_nothing_are_refused_with_what_would(stoker, ru
     assert stoker("resume", "last", "--set", words[-1].replace("0.1", "0.2"), code=1).out == "lr 0.2\n"
 
 
+# The first rank that fails ends the others, which have to have spoken before.
+MEETS = """\
+cd "$(dirname "$0")"
+touch said-$WORLD_SIZE-$RANK
+until [ -e said-$WORLD_SIZE-0 ] && [ -e said-$WORLD_SIZE-$((WORLD_SIZE - 1)) ]; do sleep 0.02; done
+"""
+
+
 def test_a_job_file_that_was_edited_is_told_and_not_taken(stoker):
+    meets = stoker.folder / "meets.sh"
+    meets.write_text(MEETS)
     job = stoker.folder / "job.yaml"
-    job.write_text("name: again\nrun: {shell: 'echo lr ${params.lr}; exit 1'}\nparams: {lr: 0.1}\n")
+    job.write_text(f"name: again\nrun: {{shell: 'echo lr ${{params.lr}}; sh {meets}; exit 1'}}\nparams: {{lr: 0.1}}\n")
     stoker("run", "job.yaml", code=1)
     assert "job file: " not in stoker("resume", "last", code=1).err
     job.write_text(job.read_text().replace("0.1", "0.5") + "resources: {ranks_per_node: 2}\n")
     resumed = stoker("resume", "last", code=1)
     assert resumed.out == "lr 0.1\n"
+    before, now = (f"echo lr {lr}; sh {meets}; exit 1" for lr in (0.1, 0.5))
     assert [line for line in resumed.err.splitlines() if line.startswith("job file: ")] == [
-        'job file: run.shell is "echo lr 0.5; exit 1" in job.yaml now; the run\'s own is taken: "echo lr 0.1; exit 1" '
-        "(--set 'run.shell=echo lr 0.5; exit 1' changes it)",
+        f'job file: run.shell is "{now}" in job.yaml now; the run\'s own is taken: "{before}" '
+        f"(--set 'run.shell={now}' changes it)",
         "job file: params.lr is 0.5 in job.yaml now; the run's own is taken: 0.1",
         "job file: resources.ranks_per_node is 2 in job.yaml now; the run's own is taken: 1 "
         "(--set resources.ranks_per_node=2 changes it)",
     ]
-    settings = ["--set", "run.shell=echo lr 0.5; exit 1", "--set", "resources.ranks_per_node=2"]
-    taken = stoker("resume", "last", *settings, code=1)
+    taken = stoker("resume", "last", "--set", f"run.shell={now}", "--set", "resources.ranks_per_node=2", code=1)
     assert sorted(taken.out.splitlines()) == ["[1] lr 0.5", "lr 0.5"]
     told = [line for line in taken.err.splitlines() if line.startswith("job file: ")]
     assert told == ["job file: params.lr is 0.5 in job.yaml now; the run's own is taken: 0.1"]
