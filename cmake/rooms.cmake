@@ -201,6 +201,10 @@ function(stoker_add_programs)
     target_link_libraries(stoker PRIVATE stoker_cli)
   endif()
   target_link_options(stoker PRIVATE -Wl,--as-needed)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT STOKER_SANITIZE)
+    # A fifth of its start would go into looking up what libstdc++ names. Nothing that it loads later is C++.
+    target_link_options(stoker PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
   if(STOKER_TESTS)
     # What tests/test_zarr.py and tests/test_hdf5.py drive.
     add_executable(arrays ${CMAKE_SOURCE_DIR}/tests/programs/arrays.cc)
