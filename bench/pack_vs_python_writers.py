@@ -9,6 +9,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+from loader_python import IMPORT_TORCHVISION
 from measure import BIN, PYTHON, conclude, in_turns, ratio_interval, seconds_of
 from pack_vs_tar import few_of, unpacked
 
@@ -29,9 +30,13 @@ with MDSWriter(out=out, columns={"jpg": "bytes", "cls": "int"}) as writer:
 }
 
 
+def imported(name: str, setup: str) -> str:
+    return f"{IMPORT_TORCHVISION}\n{setup}" if name == "streaming" else setup  # streaming imports torchvision itself
+
+
 def program(name: str) -> str:
     setup, loop = WRITERS[name].strip().split("\n", 1)
-    return f"import json, sys, time\n{setup}\nsamples, out = json.load(open(sys.argv[1])), sys.argv[2]\nbegin = time.perf_counter()\n{loop}\nprint(time.perf_counter() - begin)\n"
+    return f"import json, sys, time\n{imported(name, setup)}\nsamples, out = json.load(open(sys.argv[1])), sys.argv[2]\nbegin = time.perf_counter()\n{loop}\nprint(time.perf_counter() - begin)\n"
 
 
 def main() -> None:
@@ -57,7 +62,8 @@ def main() -> None:
 
         closest = None
         for name in WRITERS:
-            if subprocess.run([python, "-c", f"import {name}"], capture_output=True).returncode != 0:
+            importing = imported(name, f"import {name}")
+            if subprocess.run([python, "-c", importing], capture_output=True).returncode != 0:
                 print(f"not measured: {python} has no {name} (STOKER_PEERS_PYTHON)")
                 continue
             pairs = in_turns(pack, partial(write, name), 7)
