@@ -35,6 +35,15 @@ function(stoker_embedded_library name header)
                $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>,${${name}_SHARED},${${name}_LIBRARY}>)
 endfunction()
 
+# One that the command alone takes in, as looking up its names would be a fifth of the command's start. Whoever else is linked
+# with our rooms may have the shared one from elsewhere, too, and two of it in one program are one too many.
+function(stoker_command_library name header)
+  stoker_library(${name} ${header} ${name})
+  find_library(${name}_STATIC NAMES lib${name}.a ${name} REQUIRED)  # some distributions have no static one
+  set_property(TARGET stoker::${name} PROPERTY INTERFACE_LINK_LIBRARIES
+               $<IF:$<STREQUAL:$<TARGET_PROPERTY:NAME>,stoker>,${${name}_STATIC},${${name}_LIBRARY}>)
+endfunction()
+
 stoker_header_library(fmt fmt/format.h)
 target_compile_definitions(stoker::fmt INTERFACE FMT_HEADER_ONLY)
 stoker_header_library(json nlohmann/json.hpp)
@@ -47,7 +56,7 @@ else()
 endif()
 stoker_header_library(xxhash xxhash.h)
 stoker_library(yaml yaml.h yaml)
-stoker_library(crypto openssl/sha.h crypto)
+stoker_command_library(crypto openssl/sha.h)
 stoker_library(isal isa-l.h isal)
 stoker_embedded_library(deflate libdeflate.h)
 stoker_embedded_library(blosc blosc.h)

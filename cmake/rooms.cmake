@@ -5,6 +5,7 @@
 # A cold room waits, asks and talks, but computes nothing that takes time: -O1 compiles it in two thirds of the time.
 # A room without sources yet is skipped.
 
+include(CheckLinkerFlag)
 include(libraries)
 
 set(STOKER_COLD $<$<CONFIG:Release>:-O1>)
@@ -202,8 +203,12 @@ function(stoker_add_programs)
   endif()
   target_link_options(stoker PRIVATE -Wl,--as-needed)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT STOKER_SANITIZE)
-    # A fifth of its start would go into looking up what libstdc++ names. Nothing that it loads later is C++.
-    target_link_options(stoker PRIVATE -static-libstdc++ -static-libgcc)
+    # A fifth of its start would go into looking up what libstdc++ names. Nothing that it loads later is C++. Some
+    # distributions have no static one.
+    check_linker_flag(CXX -static-libstdc++ STOKER_STATIC_RUNTIME)
+    if(STOKER_STATIC_RUNTIME)
+      target_link_options(stoker PRIVATE -static-libstdc++ -static-libgcc)
+    endif()
   endif()
   if(STOKER_TESTS)
     # What tests/test_zarr.py and tests/test_hdf5.py drive.

@@ -48,6 +48,31 @@ def test_the_version_of_the_source_is_noted_and_shown(stoker, images):
     assert json.loads((stoker.folder / "again/manifest.json").read_text())["source"] == noted
 
 
+# What a machine may allow of OpenSSL where FIPS counts: no MD5, and here no provider at all.
+STRICT = """\
+openssl_conf = strict
+[strict]
+alg_section = algorithms
+providers = chosen
+[algorithms]
+default_properties = "fips=yes"
+[chosen]
+none = missing
+[missing]
+activate = 1
+module = /nonexistent.so
+"""
+
+
+def test_hashes_do_not_depend_on_what_openssl_is_told_to_allow(stoker, images):
+    md5 = add(images)
+    (stoker.folder / "openssl.cnf").write_text(STRICT)
+    strict = {"OPENSSL_CONF": str(stoker.folder / "openssl.cnf")}
+    done = stoker("data", "pack", "images", "packed", "--dvc", "full", code=0, env=strict)
+    assert f"\n  version images.dvc, MD5 {md5[:8]}, 20 files of " in done.out
+    stoker("data", "verify", "packed", "--full", code=0)
+
+
 def test_it_is_no_part_of_the_datasets_version(stoker, images):
     add(images)
     stoker("data", "pack", "images", "packed", code=0)

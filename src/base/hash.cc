@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include <isa-l.h>
-#include <openssl/evp.h>
+// EVP's first hash takes a millisecond: it reads the machine's openssl.cnf, on which none of ours depends.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -12,11 +14,9 @@
 namespace stoker {
 
 struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  State() { CHECK(context != nullptr && EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1); }
-  ~State() { EVP_MD_CTX_free(context); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  SHA256_CTX context{};
+  State() { begin(); }
+  void begin() { CHECK(SHA256_Init(&context) == 1); }
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {}
@@ -25,15 +25,13 @@ Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::update(std::span<const std::byte> bytes) {
-  CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
+  CHECK(SHA256_Update(&state_->context, bytes.data(), bytes.size()) == 1);
 }
 
 Digest Sha256::finish() {
   Digest digest;
-  unsigned length = 0;
-  CHECK(EVP_DigestFinal_ex(state_->context, reinterpret_cast<unsigned char*>(digest.data()), &length) == 1);
-  CHECK(length == digest.size());
-  CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1);
+  CHECK(SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &state_->context) == 1);
+  state_->begin();
   return digest;
 }
 

@@ -24,6 +24,16 @@ std::string openssl_name(std::string_view name) {
   return text;
 }
 
+// Of our own, without what the machine's openssl.cnf says: one for FIPS has no MD5, by which DVC names files.
+OSSL_LIB_CTX* own_library() {
+  static OSSL_LIB_CTX* const library = OSSL_LIB_CTX_new();
+  return library;
+}
+
+struct Free {
+  void operator()(EVP_MD* algorithm) const { EVP_MD_free(algorithm); }
+};
+
 }  // namespace
 
 struct FileHash::State {
@@ -47,11 +57,13 @@ std::optional<FileHash> FileHash::make(std::string_view name) {
     CHECK(XXH64_reset(&state->xxh64.emplace(), 0) == XXH_OK);
     return FileHash(std::move(state));
   }
-  const EVP_MD* algorithm = EVP_get_digestbyname(openssl_name(name).c_str());
-  const bool has_length = algorithm && (EVP_MD_get_flags(algorithm) & EVP_MD_FLAG_XOF) == 0;
+  const std::unique_ptr<EVP_MD, Free> algorithm(
+      EVP_MD_fetch(own_library(), openssl_name(name).c_str(), nullptr));
+  const bool has_length = algorithm && (EVP_MD_get_flags(algorithm.get()) & EVP_MD_FLAG_XOF) == 0;
   if (!has_length) return std::nullopt;
   state->context = EVP_MD_CTX_new();
-  if (!state->context || EVP_DigestInit_ex(state->context, algorithm, nullptr) != 1) return std::nullopt;
+  if (!state->context || EVP_DigestInit_ex(state->context, algorithm.get(), nullptr) != 1)
+    return std::nullopt;
   return FileHash(std::move(state));
 }
 

@@ -18,7 +18,7 @@ namespace stoker {
 class FileHash {
  public:
   /// By Python's name: md5, sha1, sha224 to sha512, sha3_256, blake2b, ..., xxh64. Nothing for one that is
-  /// not known here, or that this machine's OpenSSL does not allow.
+  /// not known here. What this machine's OpenSSL is told to allow does not matter.
   static std::optional<FileHash> make(std::string_view name);
   FileHash(FileHash&&) noexcept;
   FileHash& operator=(FileHash&&) noexcept;
