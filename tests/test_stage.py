@@ -100,7 +100,8 @@ def test_results_come_back_also_from_a_run_that_failed(stoker):
 def test_results_come_back_after_a_signal(stoker, number: int):
     write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 100", "back: ['0', '1']")
     run = stoker.start("run", "job.yaml")
-    wait_for(lambda: all([p.read_text() for p in (stoker.folder / "local").glob(f"*/{rank}")] for rank in "01"), 60)
+    folder = stoker.folder / "local"
+    wait_for(lambda: sorted(path.read_text() for path in folder.glob("*/[01]")) == ["0\n", "1\n"], 60)
     os.killpg(run.pid, number)
     code, _ = finish(run)
     assert code == 128 + number

@@ -150,9 +150,10 @@ TEST(Array, without_a_cap_its_pieces_wait_for_nothing) {
   ArrayBox box(25);
   box.scheduler.array_limit = 20;
   box.scheduler.refuse_array = [](const std::string& script) {
-    return script.find("1-25") != std::string::npos;
+    return script.find("--array=1-25") != std::string::npos;
   };
   const auto array = box.submit();
+  ASSERT_TRUE(array.ok()) << array.status().to_string();
   ASSERT_THAT(array->jobs, SizeIs(2));
   EXPECT_THAT(*read_file(array->attempt.folder() / "job-2.sbatch"), Not(HasSubstr("--dependency")));
 }
