@@ -80,8 +80,8 @@ def workers(value: Any) -> int | None:
     try:
         return whole("num_workers", value, most=MOST_32)
     except InvalidError:
-        if isinstance(value, int) and value > 0:
-            raise  # too many
+        if isinstance(value, int):
+            raise  # too few or too many
         raise InvalidError(f"loader: num_workers: '{value}' is neither a number nor 'auto'") from None
 
 

@@ -170,6 +170,11 @@ class Loader:
         import torch
 
         pins = self.pin_memory and torch.cuda.is_available()
+        if device is not None:
+            try:
+                torch.empty(0).to(device)
+            except (AssertionError, RuntimeError, TypeError) as error:
+                raise arguments.refusal("device", device, f"no device here: {error}".partition("\n")[0]) from None
 
         def moved(array: Any) -> Any:
             tensor = convert(array)

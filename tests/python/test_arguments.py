@@ -38,7 +38,7 @@ def data_loader(dataset, **options):
         ),
         ({"fields": ["data"]}, "loader: fields: 'data' needs transform=None"),
         ({"batch_size": 0}, "loader: batch_size: 0 is not at least 1"),
-        ({"num_workers": -1}, "loader: num_workers: '-1' is neither a number nor 'auto'"),
+        ({"num_workers": -1}, "loader: num_workers: -1 is not at least 0"),
         ({"dtype": "float64"}, "loader: dtype: unknown type 'float64' (one of: float32, float16, bfloat16, uint8)"),
         ({"rank": 2}, "loader: rank and world_size: give both or none"),
         ({"rank": 2, "world_size": 2}, "order: rank 2 is not in a world of 2"),
@@ -162,3 +162,12 @@ def test_arguments_of_a_data_loader_that_cannot_be_are_refused(options, text):
 )
 def test_what_torch_takes_is_taken(mode, options):
     assert len(list(data_loader(Numbers(), mode=mode, **options))) == 13
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:999"])
+def test_a_device_that_is_not_there_is_named_before_the_first_batch(example_dataset, device):
+    loader = cifar(example_dataset, tensors="auto", device=device)
+    with pytest.raises(stoker.InvalidError) as caught:
+        next(iter(loader))
+    assert str(caught.value).startswith(f"loader: device: {device!r} is no device here: ")
+    assert "\n" not in str(caught.value)
