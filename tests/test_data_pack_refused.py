@@ -122,6 +122,13 @@ def test_a_class_whose_images_are_all_broken_is_refused(stoker, photos):
     assert not (stoker.folder / "out").exists()
 
 
+def test_a_link_to_a_folder_above_is_refused_by_its_whole_path(stoker, photos):
+    (photos / "cat/up").symlink_to("..")
+    said = refusal(stoker, "photos", "out")
+    assert said.startswith("photos/cat/up/cat/up/")
+    assert said.endswith("/cat/up/cat: folders more than 32 deep (a link to a parent?)\n")
+
+
 def test_duplicate_basenames_are_refused(stoker, tmp_path):
     folder = make_images(tmp_path / "in", {"cat": 2})
     (folder / "cat/0001.png").write_bytes(jpeg(1, kind="PNG"))

@@ -30,7 +30,7 @@ Result<Listing> list_once(const SourceTree& tree, const std::string& path,
 
 Status walk_folder(const SourceTree& tree, SourceFolder folder, int depth, FolderWalk& into) {
   if (depth > kDeepest) {
-    return invalid("{}: folders more than {} deep (a link to a parent?)", printable(folder.path), kDeepest);
+    return invalid("{}: folders more than {} deep (a link to a parent?)", tree.shown(folder.path), kDeepest);
   }
   OK_OR_RETURN(listing, list_once(tree, folder.path, into.listed));
   into.left_out.insert(into.left_out.end(), listing.left_out.begin(), listing.left_out.end());
