@@ -29,15 +29,21 @@ def cores() -> int:
 
 
 class _Source:
-    """What workers need to make a batch."""
+    """What workers need to make a batch, or with `is_batched` unset (batch_size=None) a sample by itself."""
 
-    def __init__(self, dataset: Any, collate_fn: Callable[[list[Any]], Any] | None, worker_init_fn: Any) -> None:
+    def __init__(
+        self, dataset: Any, collate_fn: Callable[[Any], Any] | None, worker_init_fn: Any, is_batched: bool
+    ) -> None:
         self.dataset, self.worker_init_fn = dataset, worker_init_fn
-        self.collates_by_default = collate_fn is None
-        self._collate = collate_fn or sys.modules["torch"].utils.data.default_collate
+        self.collates_by_default = collate_fn is None and is_batched
+        data = sys.modules["torch"].utils.data
+        self._collate = collate_fn or (data.default_collate if is_batched else data.default_convert)
+        self._is_batched = is_batched
         self.seed = 0
 
-    def make(self, indices: Any, collate: Callable[[list[Any]], Any] | None = None) -> Any:
+    def make(self, indices: Any, collate: Callable[[Any], Any] | None = None) -> Any:
+        if not self._is_batched:
+            return self._collate(self._sample(indices))
         if hasattr(self.dataset, "__getitems__"):
             samples = self.dataset.__getitems__(indices)
         else:
@@ -64,17 +70,17 @@ class DataLoader:
     - with processes, Python's, numpy's and torch's random numbers are seeded for each batch, so that they do not depend on
       the number of processes.
 
-    Batches come in the order of the sampler, which is torch's own."""
+    Batches come in the order of the sampler, which is torch's own. With `batch_size=None` samples come one by one, as there."""
 
     def __init__(
         self,
         dataset: Any,
-        batch_size: int = 1,
+        batch_size: int | None = 1,
         shuffle: bool = False,
         sampler: Any = None,
         batch_sampler: Any = None,
         num_workers: int | Literal["auto"] = "auto",
-        collate_fn: Callable[[list[Any]], Any] | None = None,
+        collate_fn: Callable[[Any], Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
         timeout: float = 0,
@@ -104,8 +110,6 @@ class DataLoader:
         theirs = torch.utils.data.DataLoader(
             dataset, batch_size, shuffle, sampler, batch_sampler, 0, generator=generator, drop_last=drop_last
         )
-        if theirs.batch_sampler is None:
-            raise InvalidError("loader: batch_size=None is not supported")
         self.dataset, self.generator = dataset, generator
         self.batch_size, self.sampler = theirs.batch_size, theirs.sampler
         self.batch_sampler: Any = theirs.batch_sampler
@@ -115,13 +119,18 @@ class DataLoader:
         ahead = _PREFETCH_FACTOR if prefetch_factor is None else prefetch_factor
         self.prefetch_factor = arguments.whole("prefetch_factor", ahead, 1)
         self.persistent_workers = persistent_workers
-        self._source = _Source(dataset, collate_fn, worker_init_fn)
+        self._source = _Source(dataset, collate_fn, worker_init_fn, self.batch_sampler is not None)
         self._mode, self._quiet = mode, quiet
         self._choice: gil.Choice | None = None
         self._processes: Any = None
 
+    @property
+    def _drawn(self) -> Any:
+        """What gives the indices of each batch, or with batch_size=None that of each sample."""
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
+
     def __len__(self) -> int:
-        count: int = len(self.batch_sampler)
+        count: int = len(self._drawn)
         return count
 
     def plan(self) -> str:
@@ -157,7 +166,7 @@ class DataLoader:
         # As torch does: one draw per epoch, so that a seeded program stays the same.
         torch = sys.modules["torch"]
         seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
-        batches = iter(self.batch_sampler)
+        batches = iter(self._drawn)
         made: Iterator[Any]
         if choice.workers == 0:
             made = map(self._source.make, batches)

@@ -202,6 +202,10 @@ class _Task:
     def __init__(self, slot: int, indices: Any, seed: int) -> None:
         self.slot, self.indices, self.seed = slot, indices, seed
 
+    def first(self) -> list[Any]:
+        """Samples of the batch, to name it by; of one without batches its only one."""
+        return list(self.indices)[:4] if hasattr(self.indices, "__iter__") else [self.indices]
+
 
 class _Pending:
     """A batch that was asked for, in the caller."""
@@ -284,7 +288,7 @@ class ProcessWorkers:
         busy: dict[Any, Any] = {worker[1]: worker for worker in self._workers if worker[2]}
         ready = multiprocessing.connection.wait(list(busy), timeout or None)
         if not ready:
-            few = list(front.task.indices)[:4]
+            few = front.task.first()
             raise WaitTimeoutError(f"loader: no batch within {timeout:g} s (timeout): samples {few}")
         for connection in ready:
             process, _, queue = busy[connection]
@@ -298,7 +302,7 @@ class ProcessWorkers:
         process.join(5)
         code = process.exitcode
         how = f"exit code {code}" if code is None or code >= 0 else f"killed by signal {-code}"
-        few = list(pending.task.indices)[:4]
+        few = pending.task.first()
         text = f"loader: worker process {process.pid} ended ({how}) while it made the batch of samples {few}"
         if code == -signal.SIGKILL:
             text += "\n  try: fewer workers: the kernel kills processes when memory is short"

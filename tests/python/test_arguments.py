@@ -127,7 +127,6 @@ except stoker.InvalidError as error:
         ({"mode": "fibres"}, "loader: mode: unknown value 'fibres' (one of: auto, threads, processes)"),
         ({"num_workers": "many"}, "loader: num_workers: 'many' is neither a number nor 'auto'"),
         ({"num_workers": 2.5}, "loader: num_workers: '2.5' is neither a number nor 'auto'"),
-        ({"batch_size": None}, "loader: batch_size=None is not supported"),
         (
             {"multiprocessing_context": "spawn"},
             "loader: multiprocessing_context: batches come back in memory that only a fork shares",

@@ -83,6 +83,30 @@ def test_samplers_collations_and_nested_batches_work(mode):
     assert isinstance(first["a"], numpy.ndarray) and first["x"].shape == (8, 3, 4)
 
 
+@pytest.mark.parametrize("mode", [*MODES, "none"])
+@pytest.mark.parametrize("collate", [None, lambda sample: {"x": sample[0], "name": f"n{sample[1]}"}])
+def test_without_a_batch_size_samples_come_one_by_one(mode, collate):
+    workers = {"num_workers": 0} if mode == "none" else {"mode": mode}
+    ours = loader(Squares(), batch_size=None, sampler=range(40, 20, -1), collate_fn=collate, **workers)
+    theirs = torch.utils.data.DataLoader(Squares(), batch_size=None, sampler=range(40, 20, -1), collate_fn=collate)
+    assert len(ours) == len(theirs) == 20
+    for mine, his in zip(ours, theirs, strict=True):
+        assert type(mine) is type(his) and len(mine) == len(his)
+        keys = ("x", "name") if collate else (0, 1)
+        assert torch.equal(mine[keys[0]], his[keys[0]]) and mine[keys[1]] == his[keys[1]]
+
+
+@pytest.mark.parametrize("mode", ["threads", "processes"])
+def test_a_sample_without_a_batch_that_does_not_come_is_named(mode):
+    class Sleeps(Squares):
+        def __getitem__(self, index):
+            time.sleep(0 if index < 2 else 30 if mode == "processes" else 3)
+            return index
+
+    with pytest.raises(stoker.WaitTimeoutError, match=r"no batch within 0\.5 s \(timeout\): samples \[?2"):
+        list(loader(Sleeps(), batch_size=None, mode=mode, timeout=0.5))
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_batches_that_are_kept_stay_what_they_were(mode):
     kept = list(loader(Squares(200), mode=mode))
