@@ -279,6 +279,7 @@ TEST(WeightedOrder, refuses_what_are_no_weights) {
   };
   EXPECT_EQ(refusal({1, -2}), "order: weight -2 of sample 1 is not a number of at least 0");
   EXPECT_EQ(refusal({0, 0}), "order: all weights are 0");
+  EXPECT_EQ(refusal({1e308, 1e308}), "order: the weights add up to more than a number holds");
   const auto table =
       std::make_shared<const WeightTable>(WeightTable::create(std::vector<double>{1, 1}).value());
   EXPECT_EQ(EpochOrder::create({.samples = 3, .shuffle = Shuffle::weighted, .weights = table}, Epoch{0})

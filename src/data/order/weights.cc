@@ -16,7 +16,8 @@ Result<WeightTable> WeightTable::create(std::span<const double> weights) {
       return invalid("order: weight {} of sample {} is not a number of at least 0", weights[i], i);
     sum += weights[i];
   }
-  if (!(sum > 0) || !std::isfinite(sum)) return invalid("order: all weights are 0");
+  if (!(sum > 0)) return invalid("order: all weights are 0");
+  if (!std::isfinite(sum)) return invalid("order: the weights add up to more than a number holds");
   // Vose: what a place has too little of its own is filled up by one that has too much.
   const double scale = static_cast<double>(weights.size()) / sum;
   std::vector<Slot> slots(weights.size());
