@@ -11,6 +11,8 @@ from stoker.errors import InvalidError
 
 MOST = 2**63 - 1
 MOST_32 = 2**32 - 1
+_MOST_WORKERS = 1024  # threads, as in loader.cc, or processes
+_MOST_SECONDS = 1e6  # 11 days; poll() counts milliseconds in 32 bits
 
 
 def refusal(name: str, value: Any, expected: str) -> InvalidError:
@@ -44,10 +46,10 @@ def number(name: str, value: Any) -> float:
 
 
 def seconds(name: str, value: Any) -> float:
-    """How long to wait; 0: for ever."""
+    """How long to wait; 0: for ever. At most what every system call that waits can be told."""
     if not isinstance(value, numbers.Real) or not math.isfinite(value) or value < 0:
         raise refusal(name, value, "no number of seconds (0: waits for ever)")
-    return float(value)
+    return min(float(value), _MOST_SECONDS)
 
 
 def is_switch(value: Any) -> bool:
@@ -78,7 +80,7 @@ def workers(value: Any) -> int | None:
     if isinstance(value, str) and value == "auto":
         return None
     try:
-        return whole("num_workers", value, most=MOST_32)
+        return whole("num_workers", value, most=_MOST_WORKERS)
     except InvalidError:
         if isinstance(value, int):
             raise  # too few or too many

@@ -7,8 +7,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from stoker import arguments, gil
-from stoker.errors import InvalidError
+from stoker import arguments, errors, gil
+from stoker.errors import Failure, InvalidError
+from stoker.iteration import Iteration
 from stoker.thread_workers import ThreadWorkers
 
 _MODES = ("auto", "threads", "processes")
@@ -35,8 +36,8 @@ class _Source:
         self, dataset: Any, collate_fn: Callable[[Any], Any] | None, worker_init_fn: Any, is_batched: bool
     ) -> None:
         self.dataset, self.worker_init_fn = dataset, worker_init_fn
-        self.collates_by_default = collate_fn is None and is_batched
         data = sys.modules["torch"].utils.data
+        self.collates_by_default = collate_fn in (None, data.default_collate) and is_batched
         self._collate = collate_fn or (data.default_collate if is_batched else data.default_convert)
         self._is_batched = is_batched
         self.seed = 0
@@ -44,11 +45,24 @@ class _Source:
     def make(self, indices: Any, collate: Callable[[Any], Any] | None = None) -> Any:
         if not self._is_batched:
             return self._collate(self._sample(indices))
-        if hasattr(self.dataset, "__getitems__"):
-            samples = self.dataset.__getitems__(indices)
-        else:
-            samples = [self._sample(index) for index in indices]
-        return (collate or self._collate)(samples)
+        return (collate or self._collate)(self._samples(indices))
+
+    def make_or_fail(self, indices: Any) -> Any:
+        """The batch, or the Failure that there was."""
+        try:
+            return self.make(indices)
+        except Exception as error:
+            return Failure(error)
+
+    def _samples(self, indices: Any) -> Any:
+        get = getattr(self.dataset, "__getitems__", None)
+        if get is None:
+            return [self._sample(index) for index in indices]
+        try:
+            return get(indices)
+        except Exception as error:
+            error.add_note(f"in one of the samples {errors.few(indices)} of {type(self.dataset).__name__}")
+            raise
 
     def _sample(self, index: Any) -> Any:
         try:
@@ -66,7 +80,7 @@ class DataLoader:
     - `mode="auto"` (default) measures, on a few samples, whether threads run the dataset's code in parallel. Where it holds
       Python's lock, or keeps a file open, processes are forked instead. The choice is said once on standard error (`quiet=True`: not),
       and by `plan()`;
-    - workers take the next batch as they become free, and batches come back in memory that is shared once, not per batch;
+    - batches come back in memory that is shared once, not per batch;
     - with processes, Python's, numpy's and torch's random numbers are seeded for each batch, so that they do not depend on
       the number of processes.
 
@@ -76,7 +90,7 @@ class DataLoader:
         self,
         dataset: Any,
         batch_size: int | None = 1,
-        shuffle: bool = False,
+        shuffle: bool | None = False,
         sampler: Any = None,
         batch_sampler: Any = None,
         num_workers: int | Literal["auto"] = "auto",
@@ -90,6 +104,8 @@ class DataLoader:
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = True,
+        pin_memory_device: str = "",
+        in_order: bool = True,
         mode: Literal["auto", "threads", "processes"] = "auto",
         quiet: bool = False,
     ) -> None:
@@ -113,7 +129,9 @@ class DataLoader:
         self.dataset, self.generator = dataset, generator
         self.batch_size, self.sampler = theirs.batch_size, theirs.sampler
         self.batch_sampler: Any = theirs.batch_sampler
-        self.drop_last, self.pin_memory = drop_last, pin_memory
+        self.collate_fn, self.worker_init_fn = collate_fn or theirs.collate_fn, worker_init_fn
+        self.drop_last, self.pin_memory, self.pin_memory_device = drop_last, pin_memory, pin_memory_device
+        self.in_order = in_order  # batches come in order even where they need not
         self.timeout = arguments.seconds("timeout", timeout)
         self.num_workers = cores() if workers is None else workers
         ahead = _PREFETCH_FACTOR if prefetch_factor is None else prefetch_factor
@@ -161,6 +179,9 @@ class DataLoader:
             return gil.Choice("processes", self.num_workers, "as asked")
         return gil.choose(self.dataset, self.batch_size or 64, self.num_workers)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_processes": None}  # a copy has its own
+
     def __iter__(self) -> Iterator[Any]:
         choice = self._chosen()
         # As torch does: one draw per epoch, so that a seeded program stays the same.
@@ -169,41 +190,42 @@ class DataLoader:
         batches = iter(self._drawn)
         made: Iterator[Any]
         if choice.workers == 0:
-            made = map(self._source.make, batches)
+            made = map(self._source.make_or_fail, batches)
         elif choice.mode == "threads":
             ahead = self.prefetch_factor * choice.workers
             source = self._source
             made = ThreadWorkers(source.make, choice.workers, ahead, source.worker_init_fn).run(batches, self.timeout)
         else:
             made = self._of_processes(choice.workers, batches, seed)
-        return self._pinned(made) if self.pin_memory and torch.cuda.is_available() else made
+        return Iteration(self._pinned(made) if self.pin_memory and torch.cuda.is_available() else made, self)
 
     def _of_processes(self, count: int, batches: Iterator[Any], seed: int) -> Iterator[Any]:
         from stoker.process_workers import ProcessWorkers
 
-        # An iteration within another one has processes of its own, as with torch.
-        workers = self._processes
-        if workers is not None and workers.pid != os.getpid():
-            workers = None  # a fork's child shares neither its parent's processes nor their memory
-        is_nested = workers is not None and workers.is_running
-        if workers is None or is_nested:
-            self._source.seed = seed
+        # An iteration within another one, or in another thread, has processes of its own, as with torch.
+        kept = self._processes
+        if kept is not None and kept.pid != os.getpid():
+            kept = None  # a fork's child shares neither its parent's processes nor their memory
+        workers = kept
+        if workers is None or not workers.claim():
             workers = ProcessWorkers(self._source, count, self.prefetch_factor * count)
-        if not is_nested and workers is not self._processes:
+            workers.claim()
+        if kept is None:
             weakref.finalize(self, workers.close)
             self._processes = workers
         try:
             yield from workers.run(batches, self.timeout, seed)
         finally:
-            if is_nested or not self.persistent_workers:
+            workers.release()
+            if workers is not self._processes or not self.persistent_workers:
                 workers.close()
 
-    @staticmethod
-    def _pinned(batches: Any) -> Iterator[Any]:
+    def _pinned(self, batches: Any) -> Iterator[Any]:
         from torch.utils.data._utils.pin_memory import pin_memory
 
         for batch in batches:
-            yield pin_memory(batch)  # type: ignore[no-untyped-call]
+            is_batch = not isinstance(batch, Failure)
+            yield pin_memory(batch, self.pin_memory_device or None) if is_batch else batch  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Ends the worker processes; a later iteration starts others."""

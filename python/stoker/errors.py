@@ -1,6 +1,9 @@
 """Stoker's exceptions: one per kind of failure, each also the builtin exception that fits. Their text names what failed
 (the sample and the shard where there is one) and, on a second line, what cures it."""
 
+import itertools
+from typing import Any
+
 
 class StokerError(Exception):
     """What all of them are."""
@@ -61,6 +64,21 @@ def after_fork(made_by: int, used_by: int) -> InvalidError:
         f"loader: it was made before a fork, which copies no threads ({said})\n"
         "  try: make the loader in the process that iterates over it"
     )
+
+
+class Failure:
+    """Stands for a batch that could not be made, where going on with the next one must be possible."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def few(indices: Any) -> str:
+    """Samples of a batch, to name it by; of one without batches its only one."""
+    is_one = isinstance(indices, (str, bytes)) or getattr(indices, "ndim", 1) == 0 or not hasattr(indices, "__iter__")
+    shown = [indices] if is_one else list(itertools.islice(indices, 5))
+    numbers = [index.item() if getattr(index, "ndim", 1) == 0 else index for index in shown]
+    return ", ".join(map(str, numbers[:4])) + (", ..." if len(numbers) > 4 else "")
 
 
 def code_of(error: StokerError) -> str:

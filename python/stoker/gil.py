@@ -4,9 +4,12 @@ a forked process that ends at once, so that the caller's dataset, open files and
 import itertools
 import json
 import os
+import select
+import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +17,8 @@ from typing import Any, Literal
 _GOOD_ENOUGH = 0.9
 _LEAST_SAMPLES = 4
 _ROUNDS = 3  # in turns; the median of the ratios counts
+_LONG_S = 0.5  # after which the rounds so far are enough
+_PATIENCE_S = 2.0  # for all of it; a sample may take minutes, or never come
 _ROUND_S = 0.06  # many times the 5 ms after which a thread must let go of the lock
 # What code that holds the lock keeps busy, however many threads run it: one core, and a little for handing it over.
 _ONE_CORE = 1.15
@@ -21,6 +26,9 @@ _ONE_CORE = 1.15
 _QUICK_BATCH_S = 0.001
 # What threads must not share: somebody's position in a file is everybody's.
 _HANDLES = ("h5py", "sqlite3", "tarfile", "zipfile", "netCDF4", "cv2")
+# Of a dataset, where open files are looked for: so many of a list's or dict's values, and so many objects in all.
+_FEW_OF_EACH = 8
+_MOST_OBJECTS = 2000
 
 
 @dataclass(frozen=True)
@@ -92,17 +100,45 @@ def _pace_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> tupl
     return sum(pace.rate for pace in paces), sum(pace.computed_s for pace in paces) / max(1e-9, seconds)
 
 
-def open_handle(dataset: Any, depth: int = 3) -> str | None:
-    """The attribute in which a dataset, or one inside it, keeps an open file or the like."""
-    for name, value in getattr(dataset, "__dict__", {}).items():
-        module = type(value).__module__.partition(".")[0]
-        is_file = hasattr(value, "seek") and hasattr(value, "read")
-        if is_file or (module in _HANDLES and not isinstance(value, type)):
-            return str(name)
-        if depth > 1 and hasattr(value, "__getitem__") and hasattr(value, "__dict__"):
-            inner = open_handle(value, depth - 1)
-            if inner is not None:
-                return f"{name}.{inner}"
+def _is_handle(value: Any) -> bool:
+    if isinstance(value, type):
+        return False
+    if type(value).__module__.partition(".")[0] in _HANDLES:
+        return True
+    if not (hasattr(value, "seek") and hasattr(value, "read")):
+        return False
+    try:
+        return bool(value.readable()) if hasattr(value, "readable") else True
+    except (OSError, ValueError):  # closed
+        return False
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """What an object consists of, each with how it is reached."""
+    if isinstance(value, (list, tuple)):
+        yield from ((f"[{i}]", part) for i, part in enumerate(value[:_FEW_OF_EACH]))
+    elif isinstance(value, dict):
+        yield from ((f"[{key!r}]", part) for key, part in itertools.islice(value.items(), _FEW_OF_EACH))
+    elif not isinstance(value, (type, types.ModuleType)):
+        attributes = getattr(value, "__dict__", None)
+        if isinstance(attributes, dict):
+            yield from ((f".{name}", part) for name, part in attributes.items())
+
+
+def open_handle(dataset: Any, depth: int = 6) -> str | None:
+    """The attribute in which a dataset, or something inside it, keeps an open file or the like; the nearest one."""
+    level: list[tuple[str, Any]] = [("", dataset)]
+    seen: set[int] = set()
+    for _ in range(depth):
+        found: list[tuple[str, Any]] = []
+        for path, value in level:
+            for name, part in _parts(value):
+                if _is_handle(part):
+                    return (path + name).removeprefix(".")
+                if id(part) not in seen and len(seen) < _MOST_OBJECTS:
+                    seen.add(id(part))
+                    found.append((path + name, part))
+        level = found
     return None
 
 
@@ -114,8 +150,11 @@ def measure(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any
     if handle is not None:
         return {"handle": handle}
     shares = [indices[i % len(indices) :] for i in range(workers)]
-    paces = [(_pace_of(get, [indices]), _pace_of(get, shares)) for _ in range(_ROUNDS)]
-    gain = sorted(together / alone for (alone, _), (together, _) in paces)[_ROUNDS // 2]
+    paces: list[tuple[tuple[float, float], tuple[float, float]]] = []
+    end = time.perf_counter() + _LONG_S
+    while not paces or (len(paces) < _ROUNDS and time.perf_counter() < end):
+        paces.append((_pace_of(get, [indices]), _pace_of(get, shares)))
+    gain = sorted(together / alone for (alone, _), (together, _) in paces)[len(paces) // 2]
     busy_alone = max(busy for (_, busy), _ in paces)
     busy = max(busy for _, (_, busy) in paces)
     # A thread that waits for the lock may wait for a core as well, on a machine with much to do.
@@ -124,8 +163,8 @@ def measure(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any
     return {"alone": max(alone for (alone, _), _ in paces), "gain": gain}
 
 
-def _measure_in_a_fork(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any] | None:
-    """What measure() gives, or None when a sample could not be taken."""
+def _measure_in_a_fork(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any]:
+    """What measure() gives, or as `failed` why it gave nothing."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -136,26 +175,35 @@ def _measure_in_a_fork(dataset: Any, indices: Sequence[int], workers: int) -> di
             os._exit(0)  # no cleanup of what belongs to the caller
     os.close(write)
     try:
-        with os.fdopen(read, "rb") as pipe:
-            answer = pipe.read()
+        ready = select.poll()
+        ready.register(read, select.POLLIN)
+        if not ready.poll(1000 * _PATIENCE_S):
+            return {"failed": f"samples take too long to measure within {_PATIENCE_S:g} s whether threads help"}
+        answer = os.read(read, 1 << 16)
     finally:
+        os.close(read)
+        os.kill(child, signal.SIGKILL)  # its end, if it is not yet there
         os.waitpid(child, 0)
-    return json.loads(answer) if answer else None
+    found: dict[str, Any] = {"failed": "a sample could not be taken to measure whether threads help"}
+    return json.loads(answer) if answer else found
 
 
 def choose(dataset: Any, batch_size: int, workers: int) -> Choice:
     """Takes a few samples in one thread and then in all, and compares."""
     if workers <= 1:
         return Choice("threads", 1, "one core, or as asked")
-    count = len(dataset)
+    name = type(dataset).__name__
+    try:
+        count = len(dataset)
+    except (TypeError, NotImplementedError):
+        return Choice("processes", workers, f"{name} has no length, by which samples could be measured")
     if count == 0:
         return Choice("threads", 1, "no samples")
     # Spread over the dataset: its beginning may be of one kind.
     indices = [number * count // 64 for number in range(min(64, count))]
-    name = type(dataset).__name__
     found = _measure_in_a_fork(dataset, indices, workers)
-    if found is None:
-        return Choice("processes", workers, "a sample could not be taken to measure whether threads help")
+    if "failed" in found:
+        return Choice("processes", workers, found["failed"])
     if "handle" in found:
         return Choice("processes", workers, f"{name}.{found['handle']} is open, and threads would share it")
     if batch_size / found["alone"] < _QUICK_BATCH_S:

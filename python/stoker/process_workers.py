@@ -1,22 +1,26 @@
 """Batches made by processes, for Python code that holds the interpreter's lock. Batches come back through memory that was
 shared before the processes were forked: no file in /dev/shm, no descriptor per batch, and no page is touched twice.
 
-A slot holds one batch. It is given to a worker with the batch's indices; the worker puts the batch's tensors into it and
-sends the rest by a pipe; the tensors that the caller gets lie in the slot, which is free again when the last is gone. When
-the caller holds so many batches that workers would lack slots, it gets copies."""
+A slot holds one batch. It is given to a worker with the batch's indices in it; the worker puts the batch's tensors there
+instead and sends the rest by a pipe; the tensors that the caller gets lie in the slot, which is free again when the last is
+gone. When the caller holds so many batches that workers would lack slots, it gets copies.
+
+The caller's messages are short and few enough for the pipe to hold them all: it never waits for a worker that waits for it."""
 
 import io
-import mmap
 import multiprocessing
 import multiprocessing.connection
 import os
 import pickle
 import random
 import signal
+import sys
+import threading
 import traceback
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy
@@ -25,118 +29,22 @@ from torch.utils.data._utils import collate as torch_collate
 from torch.utils.data._utils import worker as torch_worker
 
 from stoker import errors
-from stoker.errors import StokerError, UnavailableError, WaitTimeoutError
+from stoker.errors import Failure, StokerError, UnavailableError, WaitTimeoutError
+from stoker.slots import Lease, Packer, Slot, Unpacker, pickled, stack, stack_in
 
-_ALIGNMENT = 64
-_NORESERVE = 0x4000  # MAP_NORESERVE: pages take memory when they are first written
-# A batch's tensors beyond this are sent by the pipe instead. Only what is written takes memory.
-_SLOT_BYTES = 1 << 30
-_LEAST_SLOT_BYTES = 1 << 24
+# Batches that one worker is asked for at a time. Linux holds about 270 short messages in a pipe of multiprocessing's.
+_MOST_AHEAD = 64
 
-
-class _Slot:
-    """One batch's tensors, one after the other."""
-
-    def __init__(self) -> None:
-        self.memory = _shared_memory(_SLOT_BYTES)
-        self.array = numpy.frombuffer(self.memory, dtype=numpy.uint8)
-        self.begin = self.array.ctypes.data
-        self.used = 0
-
-    def place(self, size: int) -> int | None:
-        """The offset of so many fresh bytes, or None when they do not fit."""
-        offset = -(-self.used // _ALIGNMENT) * _ALIGNMENT
-        if offset + size > self.array.size:
-            return None
-        self.used = offset + size
-        return offset
-
-    def tensor(self, offset: int, shape: Any, dtype: torch.dtype, array: Any = None) -> torch.Tensor:
-        size = dtype.itemsize
-        for side in shape:
-            size *= side
-        raw = (self.array if array is None else array)[offset : offset + size]
-        return torch.from_numpy(raw).view(dtype).view(shape)
+# Held while a process is forked: it must not get another thread's ends of pipes, which are closed once that one has forked.
+_forking = threading.Lock()
 
 
-def _shared_memory(size: int) -> mmap.mmap:
-    """Less of it where address space is limited or overcommitting is forbidden."""
-    while True:
-        try:
-            return mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE)
-        except OSError:
-            if size <= _LEAST_SLOT_BYTES:
-                raise
-            size //= 2
+def _renew_lock() -> None:
+    global _forking
+    _forking = threading.Lock()
 
 
-class _Lease(numpy.ndarray[Any, Any]):
-    """A slot's memory while somebody holds tensors in it: numpy's views keep the object alive that they are taken from."""
-
-
-class _Tensor:
-    """Stands for a tensor in what is sent."""
-
-    def __init__(self, offset: int, shape: tuple[int, ...], dtype: torch.dtype, is_numpy: bool) -> None:
-        self.offset, self.shape, self.dtype, self.is_numpy = offset, shape, dtype, is_numpy
-
-
-class _Packer(pickle.Pickler):
-    """Pickles a batch with its dense tensors put into the slot."""
-
-    def __init__(self, file: Any, slot: _Slot) -> None:
-        super().__init__(file, protocol=5)
-        self._slot = slot
-
-    def persistent_id(self, value: Any) -> Any:
-        is_numpy = type(value) is numpy.ndarray and value.dtype.kind in "biuf" and value.dtype.isnative
-        if not is_numpy and not (type(value) is torch.Tensor and _is_dense(value)):
-            return None
-        tensor = torch.from_numpy(numpy.ascontiguousarray(value)) if is_numpy else value.detach().contiguous()
-        size = tensor.numel() * tensor.dtype.itemsize
-        if size == 0:
-            return None
-        offset = tensor.data_ptr() - self._slot.begin
-        if not 0 <= offset < self._slot.array.size:  # else collated in place
-            placed = self._slot.place(size)
-            if placed is None:
-                return None
-            offset = placed
-            self._slot.tensor(offset, tuple(tensor.shape), tensor.dtype).copy_(tensor)
-        return _Tensor(offset, tuple(tensor.shape), tensor.dtype, is_numpy)
-
-
-def _is_dense(value: torch.Tensor) -> bool:
-    return value.device.type == "cpu" and value.layout == torch.strided and not value.is_quantized
-
-
-class _Unpacker(pickle.Unpickler):
-    def __init__(self, file: Any, slot: _Slot, array: Any) -> None:
-        super().__init__(file)
-        self._slot, self._array = slot, array
-
-    def persistent_load(self, value: _Tensor) -> Any:
-        tensor = self._slot.tensor(value.offset, value.shape, value.dtype, self._array)
-        if self._array is None:
-            tensor = tensor.clone()
-        return tensor.numpy() if value.is_numpy else tensor
-
-
-def _stack_in(slot: _Slot) -> Callable[..., Any]:
-    """torch's default_collate, with tensors stacked where they will be sent from."""
-
-    def stack(batch: list[torch.Tensor], *, collate_fn_map: Any = None) -> torch.Tensor:
-        first = batch[0]
-        if _is_dense(first) and not any(t.requires_grad or t.dtype != first.dtype for t in batch):
-            size = len(batch) * first.numel() * first.dtype.itemsize
-            offset = slot.place(size) if size else None
-            if offset is not None:
-                out = slot.tensor(offset, (len(batch), *first.shape), first.dtype)
-                return torch.stack(batch, 0, out=out)
-        return torch.stack(batch, 0)
-
-    mapping = dict(torch_collate.default_collate_fn_map) | {torch.Tensor: stack}
-    return lambda samples: torch_collate.collate(samples, collate_fn_map=mapping)
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def seed_all(seed: int) -> None:
@@ -146,35 +54,59 @@ def seed_all(seed: int) -> None:
     numpy.random.seed(seed % 2**32)
 
 
-def _make(source: Any, slot: _Slot, indices: Any) -> bytes:
+def _make(source: Any, slot: Slot, indices: Any) -> bytes:
     slot.used = 0
-    batch = source.make(indices, _stack_in(slot) if source.collates_by_default else None)
+    batch = source.make(indices, stack_in(slot) if source.collates_by_default else None)
     file = io.BytesIO()
-    _Packer(file, slot).dump(batch)
+    Packer(file, slot).dump(batch)
     return file.getvalue()
 
 
-def _work(number: int, connection: Any, others: list[Any], source: Any, slots: list[_Slot], count: int) -> None:
-    """A worker's life: batches until the pipe is closed."""
-    for other in others:  # copies of the caller's ends: while one is open, the end of the caller is not noticed
-        other.close()
+def _begin(number: int, source: Any, count: int) -> None:
+    """Makes a process that number's worker, as torch's are."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, which ends its workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
+    if torch_collate.default_collate_fn_map.get(torch.Tensor) is torch_collate.collate_tensor_fn:
+        torch_collate.default_collate_fn_map[torch.Tensor] = stack
     torch_worker._worker_info = torch_worker.WorkerInfo(
-        id=number, num_workers=count, seed=source.seed, dataset=source.dataset
+        id=number, num_workers=count, seed=source.seed + number, dataset=source.dataset
     )
     if source.worker_init_fn is not None:
         seed_all(source.seed + number)
         source.worker_init_fn(number)
+
+
+def _answer(source: Any, slots: list[Slot], task: "_Task") -> "_Answer":
+    slot = slots[task.slot]
+    seed_all(task.seed)
+    try:
+        return _Answer(_make(source, slot, pickle.loads(task.indices or slot.memory[: task.size])))
+    except BaseException as error:
+        return _Answer(error=_portable(error))
+
+
+def _flush() -> None:
+    # The end of a worker may come at any time, and must not take with it what the dataset printed.
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
+def _work(number: int, connection: Any, others: list[Any], source: Any, slots: list[Slot], count: int) -> None:
+    """A worker's life: batches until the pipe is closed."""
+    for other in others:  # copies of the caller's ends: while one is open, the end of the caller is not noticed
+        other.close()
+    failure: tuple[bytes | None, str] | None = None
+    try:
+        _begin(number, source, count)
+    except BaseException as error:  # raised where the worker's first batch is asked for
+        failure = _portable(error)
     try:
         while True:
             task = connection.recv()
-            seed_all(task.seed)
-            try:
-                answer = _Answer(_make(source, slots[task.slot], task.indices))
-            except BaseException as error:
-                answer = _Answer(error=_portable(error))
+            answer = _Answer(error=failure) if failure else _answer(source, slots, task)
+            _flush()
             connection.send(answer)
     except (EOFError, OSError):
         pass
@@ -190,28 +122,24 @@ def _portable(error: BaseException) -> tuple[bytes | None, str]:
 
 
 class _Answer:
-    """A batch as _Packer made it, or the error there was instead."""
+    """A batch as Packer made it, or the error there was instead."""
 
     def __init__(self, batch: bytes = b"", error: tuple[bytes | None, str] | None = None) -> None:
         self.batch, self.error = batch, error
 
 
 class _Task:
-    """What a worker is asked for."""
+    """What a worker is asked for: the pickled indices lie at the slot's beginning, or are too many for that."""
 
-    def __init__(self, slot: int, indices: Any, seed: int) -> None:
-        self.slot, self.indices, self.seed = slot, indices, seed
-
-    def first(self) -> list[Any]:
-        """Samples of the batch, to name it by; of one without batches its only one."""
-        return list(self.indices)[:4] if hasattr(self.indices, "__iter__") else [self.indices]
+    def __init__(self, slot: int, seed: int, size: int, indices: bytes | None) -> None:
+        self.slot, self.seed, self.size, self.indices = slot, seed, size, indices
 
 
 class _Pending:
     """A batch that was asked for, in the caller."""
 
-    def __init__(self, task: _Task) -> None:
-        self.task = task
+    def __init__(self, slot: int, indices: Any) -> None:
+        self.slot, self.indices = slot, indices
         self.answer: _Answer | None = None
 
 
@@ -220,32 +148,43 @@ class ProcessWorkers:
 
     def __init__(self, source: Any, count: int, ahead: int) -> None:
         self._source, self._count = source, count
-        self._ahead = max(ahead, count)
-        self._slots = [_Slot() for _ in range(self._ahead + count + 1)]
+        self._ahead = min(max(ahead, count), _MOST_AHEAD * count)
+        self._slots = [Slot() for _ in range(self._ahead + count + 1)]
         # Without a lock: a slot comes back from wherever its last tensor dies, also from within a garbage collection.
         self._free = deque(range(len(self._slots)))
         self.pid = os.getpid()  # of the caller, whose these processes are
-        self.is_running = False  # somebody iterates over run()
+        self._claimed = threading.Lock()  # by the one that iterates over run()
         self._context = multiprocessing.get_context("fork")
         self._workers: list[tuple[Any, Any, deque[_Pending]]] = []  # process, connection, what it was asked for
 
-    def _start(self) -> None:
+    def claim(self) -> bool:
+        """Whether the caller is now the one that may iterate over run(), until it calls release()."""
+        return self._claimed.acquire(blocking=False)
+
+    def release(self) -> None:
+        """Gives back what claim() took."""
+        self._claimed.release()
+
+    def _start(self, seed: int) -> None:
+        if not all(process.is_alive() for process, _, _ in self._workers):
+            self.close()  # one was killed while nobody waited for it
         if self._workers:
             return
+        self._source.seed = seed
         ends: list[Any] = []
         for number in range(self._count):
-            ours, theirs = self._context.Pipe()
-            ends.append(ours)
-            arguments = (number, theirs, list(ends), self._source, self._slots, self._count)
-            process = self._context.Process(target=_work, args=arguments, daemon=True)
-            process.start()
-            theirs.close()
+            with _forking:
+                ours, theirs = self._context.Pipe()
+                ends.append(ours)
+                arguments = (number, theirs, list(ends), self._source, self._slots, self._count)
+                process = self._context.Process(target=_work, args=arguments, daemon=True)
+                process.start()
+                theirs.close()
             self._workers.append((process, ours, deque()))
 
     def run(self, batches: Iterator[Any], timeout: float, seed: int) -> Iterator[Any]:
-        """The batches in order. An error of the dataset is raised in its batch's place."""
-        self._start()
-        self.is_running = True
+        """The batches in order. An error of the dataset comes as a Failure in its batch's place."""
+        self._start(seed)
         ordered: deque[_Pending] = deque()
         number = 0
         try:
@@ -260,35 +199,36 @@ class ProcessWorkers:
                 if os.getpid() != self.pid:
                     raise errors.after_fork(self.pid, os.getpid())
         finally:
-            self.is_running = False
             if ordered:  # left early, or failed: what the workers are at belongs to no one
                 self.close()
-                self._free.extend(pending.task.slot for pending in ordered)
+                self._free.extend(pending.slot for pending in ordered)
 
     def _plan(self, batches: Iterator[Any], ordered: deque[_Pending], seed: int, number: int) -> int:
-        while len(ordered) < self._ahead:
-            if not self._free:
-                return number
+        while len(ordered) < self._ahead and self._free:
             indices = next(batches, None)
             if indices is None:
                 return number
-            slot = self._free.popleft()
-            pending = _Pending(_Task(slot, indices, (seed + 0x9E3779B97F4A7C15 * (number + 1)) % 2**63))
-            process, connection, queue = min(self._workers, key=lambda worker: len(worker[2]))
-            try:
-                connection.send(pending.task)
-            except OSError:
-                raise self._died(process, pending) from None
-            queue.append(pending)
-            ordered.append(pending)
             number += 1
+            pending = _Pending(self._free.popleft(), indices)
+            ordered.append(pending)
+            self._ask(pending, (seed + 0x9E3779B97F4A7C15 * number) % 2**63)
         return number
+
+    def _ask(self, pending: _Pending, seed: int) -> None:
+        process, connection, queue = min(self._workers, key=lambda worker: len(worker[2]))
+        message = pickled(pending.indices)
+        is_in_slot = self._slots[pending.slot].write(message)
+        try:
+            connection.send(_Task(pending.slot, seed, len(message), None if is_in_slot else message))
+        except OSError:
+            raise self._died(process, queue[0] if queue else pending) from None
+        queue.append(pending)
 
     def _receive(self, timeout: float, front: _Pending) -> None:
         busy: dict[Any, Any] = {worker[1]: worker for worker in self._workers if worker[2]}
         ready = multiprocessing.connection.wait(list(busy), timeout or None)
         if not ready:
-            few = front.task.first()
+            few = errors.few(front.indices)
             raise WaitTimeoutError(f"loader: no batch within {timeout:g} s (timeout): samples {few}")
         for connection in ready:
             process, _, queue = busy[connection]
@@ -302,25 +242,26 @@ class ProcessWorkers:
         process.join(5)
         code = process.exitcode
         how = f"exit code {code}" if code is None or code >= 0 else f"killed by signal {-code}"
-        few = pending.task.first()
+        few = errors.few(pending.indices)
         text = f"loader: worker process {process.pid} ended ({how}) while it made the batch of samples {few}"
         if code == -signal.SIGKILL:
             text += "\n  try: fewer workers: the kernel kills processes when memory is short"
         return UnavailableError(text)
 
     def _open(self, pending: _Pending) -> Any:
-        answer, slot = pending.answer, pending.task.slot
+        answer, slot = pending.answer, pending.slot
         assert answer is not None
         if answer.error is not None:
             self._free.append(slot)
-            raise _raised(*answer.error)
+            return Failure(_raised(*answer.error))
         if not self._free:
-            batch = _Unpacker(io.BytesIO(answer.batch), self._slots[slot], None).load()
-            self._free.append(slot)
-            return batch
-        lease = self._slots[slot].array.view(_Lease)
+            try:
+                return Unpacker(io.BytesIO(answer.batch), self._slots[slot], None).load()
+            finally:
+                self._free.append(slot)
+        lease = self._slots[slot].array.view(Lease)
         weakref.finalize(lease, self._free.append, slot).atexit = False
-        return _Unpacker(io.BytesIO(answer.batch), self._slots[slot], lease).load()
+        return Unpacker(io.BytesIO(answer.batch), self._slots[slot], lease).load()
 
     def close(self) -> None:
         """Ends the processes; the next run starts others."""
@@ -338,11 +279,11 @@ class ProcessWorkers:
             process.close()
 
 
-def _raised(pickled: bytes | None, text: str) -> BaseException:
+def _raised(message: bytes | None, text: str) -> BaseException:
     error: BaseException | None = None
-    if pickled is not None:
+    if message is not None:
         try:
-            error = pickle.loads(pickled)
+            error = pickle.loads(message)
         except Exception:
             error = None
     if error is None:

@@ -8,17 +8,17 @@ from contextlib import suppress
 from typing import Any
 
 from stoker import errors
-from stoker.errors import WaitTimeoutError
+from stoker.errors import Failure, WaitTimeoutError
 
 Make = Callable[[Any], Any]
 
 
 class _Task:
-    __slots__ = ("batch", "error", "indices", "is_done")
+    __slots__ = ("batch", "indices", "is_done")
 
     def __init__(self, indices: Any) -> None:
-        self.indices, self.batch, self.is_done = indices, None, False
-        self.error: BaseException | None = None
+        self.indices, self.is_done = indices, False
+        self.batch: Any = None
 
     def is_over(self) -> bool:
         return self.is_done
@@ -32,7 +32,8 @@ class ThreadWorkers:
         self._make, self._count, self._ahead, self._begin = make, count, ahead, begin
 
     def run(self, batches: Iterator[Any], timeout: float) -> Iterator[Any]:
-        """The batches in order. An error of `make` is raised in its batch's place. The threads end with the iterator."""
+        """The batches in order. An error of `make` comes as a Failure in its batch's place. The threads end with the
+        iterator."""
         changed = threading.Condition()
         todo: deque[_Task] = deque()
         ordered: deque[_Task] = deque()
@@ -52,7 +53,7 @@ class ThreadWorkers:
                         raise failure
                     task.batch = self._make(task.indices)
                 except BaseException as error:  # raised where the batch is asked for
-                    task.error = error
+                    task.batch = Failure(error)
                 with changed:
                     task.is_done = True
                     changed.notify_all()
@@ -80,12 +81,10 @@ class ThreadWorkers:
                         return
                     task = ordered[0]
                     if not changed.wait_for(task.is_over, timeout or None):
-                        text = f"loader: no batch within {timeout:g} s (timeout): samples {_few(task.indices)}"
+                        text = f"loader: no batch within {timeout:g} s (timeout): samples {errors.few(task.indices)}"
                         raise WaitTimeoutError(text)
                     ordered.popleft()
                     plan()
-                if task.error is not None:
-                    raise task.error
                 batch, task.batch = task.batch, None
                 yield batch
                 del batch
@@ -112,8 +111,3 @@ class ThreadWorkers:
 
     def close(self) -> None:
         """Nothing outlives the iterator."""
-
-
-def _few(indices: Any) -> str:
-    shown = list(indices)[:4] if hasattr(indices, "__iter__") else [indices]
-    return ", ".join(map(str, shown)) + (", ..." if len(shown) == 4 else "")

@@ -103,7 +103,7 @@ def test_a_sample_without_a_batch_that_does_not_come_is_named(mode):
             time.sleep(0 if index < 2 else 30 if mode == "processes" else 3)
             return index
 
-    with pytest.raises(stoker.WaitTimeoutError, match=r"no batch within 0\.5 s \(timeout\): samples \[?2"):
+    with pytest.raises(stoker.WaitTimeoutError, match=r"no batch within 0\.5 s \(timeout\): samples 2$"):
         list(loader(Sleeps(), batch_size=None, mode=mode, timeout=0.5))
 
 
@@ -115,9 +115,9 @@ def test_batches_that_are_kept_stay_what_they_were(mode):
 
 
 def test_batches_larger_than_a_slot_come_too(monkeypatch):
-    from stoker import process_workers
+    from stoker import slots
 
-    monkeypatch.setattr(process_workers, "_SLOT_BYTES", 4096)
+    monkeypatch.setattr(slots, "_SLOT_BYTES", 4096)
 
     class Grows(Squares):
         def __getitem__(self, index):
@@ -253,7 +253,7 @@ def test_a_killed_worker_is_named():
 
     with pytest.raises(stoker.UnavailableError) as error:
         list(loader(Kills(), mode="processes"))
-    assert "ended (killed by signal 9) while it made the batch of samples [16, 17, 18, 19]" in str(error.value)
+    assert "ended (killed by signal 9) while it made the batch of samples 16, 17, 18, 19, ..." in str(error.value)
     assert "try: fewer workers: the kernel kills processes when memory is short" in str(error.value)
 
 
@@ -352,7 +352,7 @@ def test_a_function_that_begins_workers_means_processes(capfd):
     assert len(list(ours)) == 13
     said = capfd.readouterr()
     assert said.err == "stoker.DataLoader: 2 processes: worker_init_fn is called in each\n"
-    assert sorted(said.out.split()) == ["0", "1"]
+    assert sorted(said.out.replace("\n", "")) == ["0", "1"]
     assert loader(Squares(), worker_init_fn=print, num_workers=0).plan() == "0 threads: num_workers=0"
 
 
