@@ -20,6 +20,7 @@ _NEEDS = {
     "tokens": "tokens=",
 }
 _TOKENS = {"length": 1024, "ahead": 1, "stored": "uint16", "dtype": "int64"}
+_RENAMED = "\n  try: another name: columns={'my_name': ('json', 'name in the file', float)}"
 _TYPES = {float: "float", int: "int", str: "str"}
 
 
@@ -84,9 +85,12 @@ def fields(chosen: Sequence[str] | None, kind: str, columns: Sequence[str]) -> t
     """The batch's fields, in the order in which they were asked for; by default all that are of use."""
     own = _OF_KIND[kind]
     beside = ("index",) if kind == "tokens" else ("label", "key", "index")  # a sequence is of many samples
+    for name in columns:
+        if name in (*own, "key"):
+            raise InvalidError(f"loader: columns: '{name}' is a field of every batch{_RENAMED}")
+    known = (*own, *beside, *columns)
     if chosen is None:
         return (*own, *(name for name in beside if name != "index"), *columns)
-    known = (*own, *beside, *columns)
     if isinstance(chosen, str) or not isinstance(chosen, Iterable):
         raise arguments.refusal("fields", chosen, "no list of fields")
     chosen = tuple(chosen)

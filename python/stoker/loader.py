@@ -12,10 +12,12 @@ from typing import Any, Literal
 
 from stoker import _core, arguments, arrays, contents, options
 from stoker.errors import InvalidError
+from stoker.iteration import Iteration
 
 Batch = dict[str, Any]
 # Of state_dict: integers, as _core.Feed has them.
 _PLACE = ("seed", "epoch", "position", "samples")
+_MOST_LISTED = 1000  # of skipped samples, as _core.Feed has them
 # Loaders whose threads run. At the interpreter's end they must stop before the libraries they use are torn down.
 _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 
@@ -24,6 +26,28 @@ _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 def _close_all() -> None:
     for loader in list(_open_loaders):
         loader.close()
+
+
+class _Ended:
+    """What is left of a loader's threads that have ended: what they did, and what there was to do."""
+
+    def __init__(self) -> None:
+        self.stats: dict[str, Any] = {}
+        self.skipped: list[dict[str, Any]] = []
+        self.batches_per_epoch = self.batches_left = 0
+
+    def with_stats(self, feed: _core.Feed) -> dict[str, Any]:
+        """Together with what those of `feed` have done."""
+        now: dict[str, Any] = feed.stats()
+        stats = {
+            name: value if name == "cache_bytes" else value + self.stats.get(name, 0) for name, value in now.items()
+        }
+        return stats | {"limit": feed.limiting_stage()}
+
+    def add(self, feed: _core.Feed) -> None:
+        """To be called before they end."""
+        self.stats, self.skipped = self.with_stats(feed), (self.skipped + feed.skipped())[:_MOST_LISTED]
+        self.batches_per_epoch, self.batches_left = feed.batches_per_epoch, feed.batches_left
 
 
 class Loader:
@@ -98,6 +122,7 @@ class Loader:
         self._turn = 0  # counts the iterators that have begun: each ends the one before
         self._is_begun = False  # an iterator has begun the epoch of the state, and not reached its end
         self._opened_at, self._first_batch_s = time.perf_counter(), 0.0
+        self._ended = _Ended()
         self._reopen(None)
         if self._feed.small_cache and self.rank == 0:
             warnings.warn(f"{self._options['paths'][0]}: {self._feed.small_cache}", RuntimeWarning, stacklevel=2)
@@ -105,7 +130,7 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         """This epoch's batches from where the state stands; after an epoch that was left early, those of the next. Which
         epoch it is, is settled when the first batch is asked for: frameworks make iterators long before they use them."""
-        return self._batches()
+        return Iteration(self._batches(), self)
 
     def _batches(self) -> Iterator[Batch]:
         finish = self._finisher()
@@ -126,12 +151,12 @@ class Loader:
                 del batch
         finally:
             if not self._persistent and turn == self._turn:
-                self._stop_threads()
+                self.close()
 
     def _warn_of_nothing(self) -> None:
         # The mean of its losses is NaN, which ruins a model without a word.
         text = "an empty batch: all of its samples are damaged, and without it the ranks would take different numbers of steps"
-        warnings.warn(f"loader: {text} (errors='skip', rank {self.rank})", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"loader: {text} (errors='skip', rank {self.rank})", RuntimeWarning, stacklevel=4)
 
     def _begin(self) -> int:
         """Makes the caller the one iterator there is; its number."""
@@ -186,22 +211,22 @@ class Loader:
 
     def __len__(self) -> int:
         """Batches of this rank in a whole epoch; errors="skip" may leave some of them out."""
-        return self._opened().batches_per_epoch
+        return self._feed.batches_per_epoch if self._feed.is_open else self._ended.batches_per_epoch
 
     @property
     def batches_left(self) -> int:
         """Batches of this rank that are still to come in the epoch of `state_dict`."""
-        return self._opened().batches_left
+        return self._feed.batches_left if self._feed.is_open else self._ended.batches_left
 
     @property
     def samples(self) -> int:
         """Samples of the split, for all ranks together."""
-        return self._opened().samples
+        return self._feed.samples
 
     @property
     def classes(self) -> list[str]:
         """The names of label 0, 1, ...; empty if labels have none."""
-        return self._opened().classes
+        return self._feed.classes
 
     @property
     def epoch(self) -> int:
@@ -234,7 +259,7 @@ class Loader:
         """Where the data stands after the last batch that was given: integers, and the order and the version of the dataset
         that they belong to."""
         place = self._feed.state if self._feed.is_open else self._state
-        belongs_to = {"dataset": self._feed.version, "order": self._options["order"]}
+        belongs_to = {"dataset": self._feed.version, "split": self._feed.split, "order": self._options["order"]}
         return dict(zip(_PLACE, place, strict=True)) | belongs_to
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -248,6 +273,9 @@ class Loader:
         if state.get("dataset") not in (None, self._feed.version):
             theirs, ours = str(state["dataset"])[:8], self._feed.version[:8]
             raise InvalidError(f"loader: the state to load is of dataset version {theirs}, this one is {ours}")
+        if state.get("split") not in (None, self._feed.split):
+            theirs, ours = state["split"], self._feed.split
+            raise InvalidError(f"loader: the state to load is of split '{theirs}', this loader's is '{ours}'")
         if state.get("order") not in (None, self._options["order"]):
             theirs, ours = state["order"], self._options["order"]
             raise InvalidError(f"loader: the state to load is of the order {theirs}, this loader's is {ours}")
@@ -263,15 +291,15 @@ class Loader:
 
     def stats(self) -> dict[str, Any]:
         """What was done since the loader was made: seconds per stage, summed over the threads, and the limiting one."""
-        feed = self._opened()
-        stats: dict[str, Any] = feed.stats()
-        stats["limit"] = feed.limiting_stage()
-        return stats
+        if not self._feed.is_open:
+            return dict(self._ended.stats)
+        return self._ended.with_stats(self._feed)
 
     @property
     def skipped(self) -> list[dict[str, Any]]:
         """With errors="skip": the first 1000 samples left out, as dicts of index, epoch, error."""
-        return self._opened().skipped()
+        now = self._feed.skipped() if self._feed.is_open else []
+        return (self._ended.skipped + now)[:_MOST_LISTED]
 
     def close(self) -> None:
         """Ends the threads. Batches stay valid; a later iteration starts threads again."""
@@ -283,6 +311,7 @@ class Loader:
             return  # a fork's child: they are its parent's
         self._state = self._feed.state
         self._record_trial()
+        self._ended.add(self._feed)
         self._feed.close()
         _open_loaders.discard(self)
 

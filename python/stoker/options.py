@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stoker import arguments, arrays, contents
+from stoker import _core, arguments, arrays, contents
 from stoker.errors import InvalidError
 
 Path = str | os.PathLike[str]
@@ -21,6 +21,7 @@ _SWITCHES = ("channels_last", "drop_last", "check")
 _SIZES = ("cache", "chunk_cache")
 _ORDERS = {"every_epoch": "shuffle=True", "none": "shuffle=False", "full": "shuffle='full'"}
 _FEW_WEIGHTS = 8
+_MOST_AHEAD = 4096  # as in loader.cc
 
 
 def rank_and_world_size(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -33,10 +34,14 @@ def rank_and_world_size(rank: int | None, world_size: int | None) -> tuple[int, 
         return arguments.whole("rank", rank, most=most), arguments.whole("world_size", world_size, 1, most)
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         try:
-            return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            found = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         except ValueError:
+            found = None
+        if found is None or max(map(abs, found)) >= 2**31:
             said = f"RANK={os.environ['RANK']}, WORLD_SIZE={os.environ['WORLD_SIZE']}"
-            raise InvalidError(f"loader: not numbers ({said})") from None
+            what = "not numbers" if found is None else "numbers of 32 bits at most are expected"
+            raise InvalidError(f"loader: {what} ({said})")
+        return found
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
@@ -84,13 +89,20 @@ def _workers(a: Mapping[str, Any]) -> dict[str, int | None]:
         threads = max(1, threads)
     ahead = None
     if a["prefetch_factor"] is not None:
-        ahead = arguments.whole("prefetch_factor", a["prefetch_factor"], 1) * (threads or 1)
-    return {"threads": threads, "prefetch": None if ahead is None else min(ahead, arguments.MOST_32)}
+        each, count = arguments.whole("prefetch_factor", a["prefetch_factor"], 1), threads or _core.advised_threads()
+        ahead = each * count
+        if ahead > _MOST_AHEAD:
+            raise arguments.refusal("prefetch_factor", each, f"more than {_MOST_AHEAD} batches for {count} threads")
+    return {"threads": threads, "prefetch": ahead}
 
 
 def _ordering(a: Mapping[str, Any], datasets: int) -> dict[str, Any]:
     shuffle, weights = contents.shuffle(a["shuffle"]), _weights(a["weights"])
     window = _window(a["window"], shuffle)
+    if weights and shuffle not in ("every_epoch", "none"):
+        raise InvalidError(
+            f"loader: shuffle: '{shuffle}' is an order, and weights are another\n  try: leave one of them out"
+        )
     return {
         "seed": arguments.whole("seed", a["seed"], most=2**64 - 1),
         "shuffle": shuffle,

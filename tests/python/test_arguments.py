@@ -39,6 +39,11 @@ def data_loader(dataset, **options):
         ({"fields": ["data"]}, "loader: fields: 'data' needs transform=None"),
         ({"batch_size": 0}, "loader: batch_size: 0 is not at least 1"),
         ({"num_workers": -1}, "loader: num_workers: -1 is not at least 0"),
+        ({"num_workers": 1025}, "loader: num_workers: 1025 is not at most 1024"),
+        (
+            {"num_workers": 2, "prefetch_factor": 2049},
+            "loader: prefetch_factor: 2049 is more than 4096 batches for 2 threads",
+        ),
         ({"dtype": "float64"}, "loader: dtype: unknown type 'float64' (one of: float32, float16, bfloat16, uint8)"),
         ({"rank": 2}, "loader: rank and world_size: give both or none"),
         ({"rank": 2, "world_size": 2}, "order: rank 2 is not in a world of 2"),
@@ -67,6 +72,15 @@ def data_loader(dataset, **options):
         ({"prefetch_factor": 0}, "loader: prefetch_factor: 0 is not at least 1"),
         ({"timeout": "a"}, "loader: timeout: 'a' is no number of seconds (0: waits for ever)"),
         ({"timeout": -1}, "loader: timeout: -1 is no number of seconds (0: waits for ever)"),
+        (
+            {"weights": [1] * 5000, "shuffle": "by_shard"},
+            "loader: shuffle: 'by_shard' is an order, and weights are another\n  try: leave one of them out",
+        ),
+        (
+            {"columns": {"key": str}},
+            "loader: columns: 'key' is a field of every batch\n"
+            "  try: another name: columns={'my_name': ('json', 'name in the file', float)}",
+        ),
         (
             {"transform": [("Resize", {"siz": 16})]},
             "transform: resize: no parameter is called 'siz'; did you mean 'size'?",
@@ -127,6 +141,7 @@ except stoker.InvalidError as error:
         ({"mode": "fibres"}, "loader: mode: unknown value 'fibres' (one of: auto, threads, processes)"),
         ({"num_workers": "many"}, "loader: num_workers: 'many' is neither a number nor 'auto'"),
         ({"num_workers": 2.5}, "loader: num_workers: '2.5' is neither a number nor 'auto'"),
+        ({"num_workers": 10**6}, "loader: num_workers: 1000000 is not at most 1024"),
         (
             {"multiprocessing_context": "spawn"},
             "loader: multiprocessing_context: batches come back in memory that only a fork shares",

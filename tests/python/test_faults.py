@@ -49,6 +49,19 @@ def test_one_flipped_bit_is_named_with_sample_and_shard(own_dataset):
             next(iter(loader))
 
 
+def test_an_iteration_that_damage_ended_does_not_look_like_the_end_of_an_epoch(own_dataset):
+    flip_a_bit(own_dataset, keys_of(own_dataset)[150])
+    with cifar(own_dataset) as loader:
+        batches = iter(loader)
+        assert len(next(batches)["label"]) == 100
+        with pytest.raises(stoker.CorruptError):
+            next(batches)
+        with pytest.raises(stoker.CancelledError) as error:
+            next(batches)
+        said = "loader: this iteration has ended early (CorruptError)\n  try: iterate over the loader anew"
+        assert str(error.value) == said
+
+
 def test_without_the_check_a_flipped_bit_may_pass(own_dataset):
     flip_a_bit(own_dataset, keys_of(own_dataset)[4321])
     with cifar(own_dataset, check=False, transform=None) as loader:
@@ -66,6 +79,29 @@ def test_damaged_samples_are_skipped_and_listed(own_dataset):
         assert [(skipped["index"], skipped["epoch"]) for skipped in loader.skipped[:2]] == [(7, 0), (1234, 0)]
         assert keys[7] in loader.skipped[0]["error"]
         assert loader.stats()["skipped"] == 2
+
+
+def test_skipped_samples_stay_listed_when_the_threads_end_with_the_epoch(own_dataset):
+    key = keys_of(own_dataset)[7]
+    flip_a_bit(own_dataset, key)
+    loader = cifar(own_dataset, errors="skip", persistent_workers=False)
+    for _ in range(2):
+        assert sum(len(batch["label"]) for batch in loader) == 4999
+    assert [(skipped["index"], skipped["epoch"]) for skipped in loader.skipped] == [(7, 0), (7, 1)]
+    assert loader.stats()["skipped"] == 2
+
+
+def test_an_iteration_over_a_loader_that_was_closed_ends_without_a_word(example_dataset, python):
+    code = """
+import sys, stoker
+sys.unraisablehook = lambda what: print("unheard:", what.exc_value)
+loader = stoker.Loader(sys.argv[1], transform="cifar-train", persistent_workers=False)
+for batch in loader:
+    loader.close()
+    break
+print("over")
+"""
+    assert python(code, example_dataset) == "over\n"
 
 
 def test_more_damage_than_may_be_skipped_is_an_error(own_dataset):

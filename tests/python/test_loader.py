@@ -74,7 +74,7 @@ def test_resumes_in_the_middle_of_an_epoch_exactly(example_dataset):
         begun = [{name: numpy.array(value) for name, value in next(batches).items()} for _ in range(13)]
         state = loader.state_dict()
     place = {"seed": 0, "epoch": 0, "position": 13 * 128, "samples": 5000}
-    assert state == place | {"dataset": version_of(example_dataset), "order": "shuffle=True"}
+    assert state == place | {"dataset": version_of(example_dataset), "split": "train", "order": "shuffle=True"}
     with cifar(example_dataset) as resumed:
         resumed.load_state_dict(state)
         assert resumed.batches_left == 27 and len(resumed) == 40
@@ -109,6 +109,14 @@ def test_rank_and_world_size_come_from_the_environment(example_dataset, monkeypa
     with cifar(example_dataset) as loader:
         assert (loader.rank, loader.world_size, len(loader)) == (1, 4, 10)
         assert "rank 1 of 4" in repr(loader)
+
+
+def test_a_rank_that_no_world_has_is_refused(example_dataset, monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "99999999999")
+    with pytest.raises(stoker.InvalidError) as refusal:
+        cifar(example_dataset)
+    assert str(refusal.value) == "loader: numbers of 32 bits at most are expected (RANK=0, WORLD_SIZE=99999999999)"
 
 
 def test_set_epoch_chooses_the_order_as_with_a_distributed_sampler(example_dataset):
@@ -263,6 +271,8 @@ def test_num_workers_and_prefetch_factor_are_threads_and_batches_ahead(example_d
     with cifar(example_dataset) as loader:
         cores = len(os.sched_getaffinity(0))
         assert loader.plan().startswith(f"threads {cores}: {cores} core")
+    with cifar(example_dataset, prefetch_factor=3) as loader:
+        assert loader.plan().splitlines()[1].startswith(f"prefetch {3 * cores}: as asked;")
 
 
 def test_stats_tell_the_stages_apart(example_dataset):
@@ -271,6 +281,18 @@ def test_stats_tell_the_stages_apart(example_dataset):
         stats = loader.stats()
     assert stats["samples"] >= 5000 and stats["read_s"] > 0 and stats["check_s"] > 0 and stats["decode_s"] > 0
     assert stats["limit"]
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_what_a_loader_has_done_stays_known_when_its_threads_have_ended(example_dataset, persistent):
+    loader = cifar(example_dataset, persistent_workers=persistent)
+    for epochs in (1, 2):
+        epoch_of(loader)
+        loader.close()
+        stats = loader.stats()
+        assert (stats["samples"], stats["batches"]) == (5000 * epochs, 40 * epochs) and stats["limit"]
+    assert (len(loader), loader.batches_left, loader.samples, len(loader.classes)) == (40, 40, 5000, 10)
+    assert not loader._feed.is_open  # none of it has started threads
 
 
 def test_a_pickled_loader_goes_on_where_it_was(example_dataset):
@@ -310,6 +332,10 @@ def test_a_state_of_another_dataset_or_seed_is_refused(example_dataset):
             stoker.InvalidError, match=r"^loader: the state to resume has seed 3, this training seed 0$"
         ):
             loader.load_state_dict(state | {"seed": 3})
+        with pytest.raises(
+            stoker.InvalidError, match=r"^loader: the state to load is of split 'test', this loader's is 'train'$"
+        ):
+            loader.load_state_dict(state | {"split": "test"})
         with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load has no 'position'$"):
             loader.load_state_dict({"seed": 0, "epoch": 1})
         with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load: epoch: -1 is not at least 0$"):
