@@ -79,6 +79,16 @@ def nothing(path): return 7
     assert wrong.err.splitlines()[0].endswith(said)
 
 
+def test_counts_the_samples_of_nested_batches(python):
+    code = """
+import torch
+from stoker import bench
+for sample in (torch.ones(2), "text", 3, (torch.ones(2), 1), ({"x": {"a": torch.ones(2), "b": 1}}, 1), {"names": ["a", "b", "c"]}):
+    print(bench._count(torch.utils.data.default_collate([sample] * 5)), end=" ")
+"""
+    assert python(code) == "5 5 5 5 5 5 "
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -96,14 +96,12 @@ def memory_of_processes() -> int:
 
 
 def _count(batch: Any) -> int:
-    first = (
-        next(iter(batch.values()))
-        if isinstance(batch, dict)
-        else batch[0]
-        if isinstance(batch, (list, tuple))
-        else batch
-    )
-    return len(first)
+    """Samples in what default_collate has made."""
+    if isinstance(batch, dict):
+        return max(map(_count, batch.values()), default=0)
+    if isinstance(batch, (list, tuple)) and batch and not isinstance(batch[0], (str, bytes)):
+        return max(map(_count, batch))
+    return len(batch)
 
 
 def _moved(batch: Any, device: str | None, non_blocking: bool) -> Any:
