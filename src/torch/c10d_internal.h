@@ -2,6 +2,7 @@
 // compile).
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -30,6 +31,7 @@ struct ProcessGroup::Objects {
   std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>();  ///< shared with running collectives
   c10::intrusive_ptr<c10d::ProcessGroup> group;                 ///< null in a world of one
   net::shm::Collectives* ranks = nullptr;  ///< owned by the group's backend; null over gloo alone
+  std::atomic<bool> knows_why = false;     ///< another rank has said why it abandons this one
 };
 
 }  // namespace stoker::torch

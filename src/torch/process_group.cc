@@ -276,7 +276,7 @@ Result<std::vector<std::string>> ProcessGroup::gather(std::string_view own) {
 }
 
 void ProcessGroup::abandon(std::string_view why) {
-  if (!objects_->group) return;
+  if (!objects_->group || objects_->knows_why) return;
   if (objects_->transport != Transport::shared_memory) say_why(*objects_->board, rank(), why);
   if (objects_->ranks != nullptr) objects_->ranks->abandon(why);
 }
@@ -312,6 +312,7 @@ Status ProcessGroup::explain(std::string_view operation, const std::exception& e
   Status meaning = status != nullptr
                        ? status->status()
                        : meaning_of(objects_->board.get(), objects_->meeting, objects_->peers, error);
+  if (meaning.code() == Code::invalid) objects_->knows_why = true;
   return std::move(meaning).with_context(format("rank {}: {}", rank(), operation));
 }
 

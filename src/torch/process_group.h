@@ -49,7 +49,8 @@ class ProcessGroup {
   void saw_step(double seconds);
 
   /// Says that this rank goes no further, and why in one line: ranks that wait for it fail with that reason.
-  /// Not collective, any thread; the group is of no more use.
+  /// Does nothing when that was another rank's reason, which all hear from that one. Not collective, any
+  /// thread; the group is of no more use.
   void abandon(std::string_view why);
   /// Leaves a line for the other ranks and returns all ranks' lines, in the order of ranks; empty for those
   /// that left none within `within`. Works after a collective has failed, once per group.

@@ -12,13 +12,16 @@
 
 #include "base/file.h"
 #include "record/trace/flight.h"
+#include "torch/edge.h"
 #include "torch/test_ranks.h"
 
 namespace stoker::torch {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 
 TEST(ProcessGroup, sums_over_all_ranks) {
   const auto statuses = on_ranks(3, [](ProcessGroup& group) -> Status {
@@ -273,6 +276,22 @@ TEST(ProcessGroup, tells_why_a_rank_abandoned_the_others) {
         },
         transport);
     EXPECT_EQ(statuses[0].message(), "rank 0: waiting for all ranks: rank 1: out of images");
+  }
+}
+
+TEST(ProcessGroup, passes_no_reason_on_that_it_heard) {
+  for (const Transport transport : {Transport::automatic, Transport::gloo}) {
+    const auto statuses = on_ranks(
+        2,
+        [](ProcessGroup& group) -> Status {
+          if (group.rank().value == 1) return group.barrier();
+          const Status heard = group.explain("averaging", StatusError(invalid("rank 7: out of images")));
+          group.abandon(heard.message());
+          return {};
+        },
+        transport);
+    EXPECT_THAT(std::string(statuses[1].message()),
+                AllOf(HasSubstr("rank 0 left"), Not(HasSubstr("images"))));
   }
 }
 

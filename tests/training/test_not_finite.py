@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import subprocess
 from pathlib import Path
 
 import numpy
@@ -39,6 +41,34 @@ def test_a_loss_that_is_no_number_ends_the_run_and_is_explained(stoker, dataset)
     for step in trained.steps(run):
         values = numpy.concatenate([numpy.frombuffer(data, "<f4") for data in weights(run, step)])
         assert numpy.isfinite(values).all()
+
+
+SLOW_DISK = """
+#include <dlfcn.h>
+#include <unistd.h>
+extern "C" int fsync(int file) {
+  usleep(200000);
+  return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(file);
+}
+"""
+
+
+def test_the_checkpoint_on_its_way_to_a_slow_disk_is_kept(stoker, dataset):
+    library = stoker.folder / "slow.so"
+    subprocess.run(
+        [os.environ.get("CXX", "c++"), "-shared", "-fPIC", "-xc++", "-o", library, "-"],
+        input=SLOW_DISK,
+        text=True,
+        check=True,
+    )
+    job = trained.write_job(stoker.folder, dataset, 3, "1 steps", "validate_every: 0")
+    done = stoker("run", job, *RUINOUS, code=2, timeout=120, env={"LD_PRELOAD": str(library)})
+    run = trained.the_run(stoker.folder)
+    last = len(rows(run / "attempts/1/metrics-0000.csv"))
+    assert last in trained.steps(run)
+    assert f"last checkpoint: step {last}, valid" in done.err
+    said = f"checkpoint step {last}: being written; the training ends when it is\n"
+    assert said in (run / "attempts/1/rank-0000.log").read_text()
 
 
 def test_float16_that_always_overflows_ends(stoker, dataset):

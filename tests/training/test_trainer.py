@@ -154,6 +154,21 @@ def test_a_rank_that_dies_is_named_by_the_others(stoker, dataset):
     assert ": rank 2 left (" in logs
 
 
+def test_damage_that_one_rank_reads_is_told_by_all(stoker, dataset):
+    shard = dataset / "train-000000.tar"
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    job = trained.write_job(stoker.folder, dataset, 1, "1 steps")
+    done = stoker("run", job, code=1, timeout=120)
+    said = re.search(r"train-000000\.tar: sample '\S+' \(jpg\): CRC-32C expected \w+, found \w+", done.err)[0]
+    attempt = trained.the_run(stoker.folder) / "attempts/1"
+    logs = {(attempt / f"rank-000{rank}.log").read_text().splitlines()[-1] for rank in range(2)}
+    assert len(logs) == 2 and all(line.endswith(said) for line in logs)
+    last = len(rows(attempt / "metrics-0000.csv"))
+    assert last == 0 or f"last checkpoint: step {last}, valid" in done.err
+
+
 def test_alone_it_is_a_world_of_one_that_records_nothing(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1)
     before = sorted(path.name for path in stoker.folder.iterdir())

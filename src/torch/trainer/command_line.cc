@@ -1,5 +1,6 @@
 #include "torch/trainer/command_line.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -123,20 +124,39 @@ int code_of(const Status& error) {
   return kFailed;
 }
 
-Result<Ending> train(const Arguments& arguments, Voice& voice) {
-  const StopSignals signals;
+Result<std::unique_ptr<Training>> prepare(const Arguments& arguments, const StopSignals& signals,
+                                          Voice& voice) {
   const Variables variables = own_variables();
   OK_OR_RETURN(environment, read_environment(variables));
   OK_OR_RETURN(job, load_job(arguments, environment, variables));
   if (environment.rank.value == 0) {
     for (const std::string& note : arguments.switched.notes) voice.say(note);
   }
-  OK_OR_RETURN(training, Training::prepare(job, environment, signals, voice));
-  auto ending = training->run();
-  // A loader's thread may be in a read that never returns: to join it would keep what went wrong from being
-  // said. The process ends after this.
-  if (!ending.ok()) (void)training.release();
-  return ending;
+  return Training::prepare(job, environment, signals, voice);
+}
+
+int failed(const Status& error, Voice& voice) {
+  voice.warn(error.to_string());
+  return code_of(error);
+}
+
+int train(const Arguments& arguments, Voice& voice) {
+  const StopSignals signals;
+  auto training = prepare(arguments, signals, voice);
+  if (!training.ok()) return failed(training.status(), voice);
+  const auto ending = (*training)->run();
+  if (!ending.ok()) {
+    const int code = failed(ending.status(), voice);
+    (*training)->keep_what_is_handed_over(ending.status());
+    // A loader's thread may be in a read that never returns. The process ends after this.
+    (void)training->release();
+    return code;
+  }
+  if (*ending == Ending::stopped_unsaved) {
+    voice.warn("stopped without a checkpoint (checkpoint.directory is not set)");
+    return kFailed;
+  }
+  return *ending == Ending::finished ? kDone : kStopped;
 }
 
 }  // namespace
@@ -160,16 +180,7 @@ int run_command_line(const std::vector<std::string>& words, Voice& voice) {
     if (!found.ok()) voice.warn(found.to_string());
     return code_of(found);
   }
-  const auto ending = train(*arguments, voice);
-  if (!ending.ok()) {
-    voice.warn(ending.status().to_string());
-    return code_of(ending.status());
-  }
-  if (*ending == Ending::stopped_unsaved) {
-    voice.warn("stopped without a checkpoint (checkpoint.directory is not set)");
-    return kFailed;
-  }
-  return *ending == Ending::finished ? kDone : kStopped;
+  return train(*arguments, voice);
 }
 
 }  // namespace stoker::torch

@@ -295,6 +295,7 @@ Status Saving::save(const ModelState& model, const NamedTensors& optimizer, cons
   return saver_->save(contents);
 }
 
+Status Saving::wait() { return saver_ ? saver_->wait(Deadline::after(limit_)) : Status(); }
 Status Saving::finish() { return saver_ ? saver_->finish(Deadline::after(limit_)) : Status(); }
 
 std::optional<checkpoint::SaveTimes> Saving::published() {

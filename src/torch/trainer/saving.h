@@ -85,8 +85,14 @@ class Saving {
   std::optional<std::string> news();
   /// This training went on from that step, which therefore is saved already.
   void resumed_from(Step step) { saved_ = step; }
-  /// Blocks until all is written.
+  /// The last step handed over, while it or the one before is on its way to the disk.
+  std::optional<Step> being_written() const {
+    return saver_ && saver_->is_busy() ? std::optional(saved_) : std::nullopt;
+  }
+  /// Blocks until all is written, at most SavingOptions::limit.
   Status finish();
+  /// The same, but ends nothing: for what ends right after.
+  Status wait();
   /// Each published step once.
   std::optional<checkpoint::SaveTimes> published();
   /// Why the node's own disk was passed over, once; nothing when it was not.

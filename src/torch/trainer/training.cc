@@ -33,6 +33,11 @@ std::string_view unit_of(Input input) {
   return input == Input::numbers ? "rows" : "img";
 }
 
+// Whether another rank may be gone, or not answer.
+bool is_of_the_others(const Status& error) {
+  return error.code() == Code::unavailable || error.code() == Code::timeout;
+}
+
 }  // namespace
 
 class Training::Loop {
@@ -50,12 +55,13 @@ class Training::Loop {
         since_save_(parts_->begun) {}
 
   Result<Ending> run();
+  void keep_what_is_handed_over(const Status& why);
 
  private:
   enum class EpochEnd { complete, enough, stopped };
 
   bool is_first() const { return environment_.rank.value == 0; }
-  Status own(Status status);
+  Result<Ending> run_epochs();
   Result<EpochEnd> run_epoch();
   Status run_step(data::Batch& first, const Rates& rates, StepRow& row);
   Result<EpochEnd> end_epoch();
@@ -93,13 +99,14 @@ class Training::Loop {
   bool lacks_records_ = false;
 };
 
-// An error of this rank alone: who waits for it should know why it goes.
-Status Training::Loop::own(Status status) {
-  if (!status.ok()) parts_->group->abandon(status.message());
-  return status;
+Result<Ending> Training::Loop::run() {
+  auto ending = run_epochs();
+  // Who waits for this rank should know why it goes.
+  if (!ending.ok() && !is_of_the_others(ending.status())) parts_->group->abandon(ending.status().message());
+  return ending;
 }
 
-Result<Ending> Training::Loop::run() {
+Result<Ending> Training::Loop::run_epochs() {
   const auto epochs = static_cast<std::uint64_t>(train_.epochs);
   EpochEnd end = EpochEnd::complete;
   while (end == EpochEnd::complete && place_.data.epoch < epochs) {
@@ -175,7 +182,7 @@ Status Training::Loop::run_step(data::Batch& first, const Rates& rates, StepRow&
     samples.insert(samples.end(), batch.samples().begin(), batch.samples().end());
     place_.data = batch.after();
   }
-  RETURN_IF_ERROR(own(parts_->learner->check_loss(row)));
+  RETURN_IF_ERROR(parts_->learner->check_loss(row));
   parts_->recorder.enter(Phase::optimizer);
   RETURN_IF_ERROR(parts_->learner->update(*parts_->parallel, rates, row));
   if (const auto news = parts_->learner->news(); news && is_first()) voice_.say(*news);
@@ -222,7 +229,7 @@ Status Training::Loop::save() {
   // They would push out older ones, from which the training could go on.
   const Status is_finite =
       caught(Code::internal, "checkpoint", [&] { return check_finite(parts_->model->state().all); });
-  RETURN_IF_ERROR(own(Status(is_finite).with_context(format("step {}: not saved", place_.step))));
+  RETURN_IF_ERROR(Status(is_finite).with_context(format("step {}: not saved", place_.step)));
   Place place = place_;
   OK_OR_RETURN(sums, summed());
   place.sums = sums;
@@ -386,6 +393,16 @@ Result<Ending> Training::Loop::finish(EpochEnd end) {
   return parts_->saving.is_on() ? Ending::stopped_saved : Ending::stopped_unsaved;
 }
 
+// A step is complete when every rank has written its part: with one that is gone that would never be.
+void Training::Loop::keep_what_is_handed_over(const Status& why) {
+  const auto step = parts_->saving.being_written();
+  if (!step || is_of_the_others(why)) return;
+  if (is_first())
+    voice_.say(format("checkpoint step {}: being written; the training ends when it is", *step));
+  const Status written = parts_->saving.wait();
+  if (!written.ok()) voice_.warn(format("rank {}: checkpoint: {}", environment_.rank, written.to_string()));
+}
+
 Training::Training(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 Training::~Training() = default;
 
@@ -400,9 +417,7 @@ Result<std::unique_ptr<Training>> Training::prepare(const job::Job& job, const R
   return std::unique_ptr<Training>(new Training(std::move(loop)));
 }
 
-Result<Ending> Training::run() {
-  auto ending = loop_->run();
-  return ending;
-}
+Result<Ending> Training::run() { return loop_->run(); }
+void Training::keep_what_is_handed_over(const Status& why) { loop_->keep_what_is_handed_over(why); }
 
 }  // namespace stoker::torch

@@ -30,6 +30,10 @@ class Training {
 
   /// Trains to the end. Collective. When it returns without an error, the last checkpoint is on disk.
   Result<Ending> run();
+  /// After run() has ended by `why`: blocks until the checkpoint that all ranks have handed over is on disk,
+  /// at most `timeouts.checkpoint`; the training can be gone on from there. Returns at once where another
+  /// rank is gone.
+  void keep_what_is_handed_over(const Status& why);
 
  private:
   class Loop;
