@@ -9,6 +9,7 @@ import re
 import subprocess
 import tarfile
 
+import pytest
 from packing import jpeg, make_images, members, tree
 from versions import content_of
 
@@ -97,6 +98,13 @@ def test_same_bytes_for_any_number_of_threads_and_any_file_times(stoker, photos)
     for jobs in ("2", "7"):
         stoker("data", "pack", "photos", f"out{jobs}", "--shards", "5", "-j", jobs, code=0)
         assert tree(stoker.folder / f"out{jobs}") == tree(stoker.folder / "one")
+
+
+@pytest.mark.parametrize("options", [(), ("--check", "decode", "--jpeg", "restart"), ("--hash", "sha256")])
+def test_same_bytes_of_one_shard_that_several_threads_read(stoker, example_images, options):
+    for jobs in ("1", "2", "16"):
+        stoker("data", "pack", example_images / "train", jobs, "--shards", "1", *options, "-j", jobs, code=0)
+        assert tree(stoker.folder / jobs) == tree(stoker.folder / "1")
 
 
 def test_first_level_of_split_names_becomes_splits(stoker, tmp_path):

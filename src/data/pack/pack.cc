@@ -1,9 +1,12 @@
 #include "data/pack/pack.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <sched.h>
 #include <set>
+#include <utility>
 
 #include "base/sanitizers.h"
 #include "base/thread.h"
@@ -16,7 +19,13 @@ namespace stoker::data {
 
 namespace {
 
-// All shards, by as many threads as wanted; the first error stops the others.
+// What is read ahead of all writers together may take so much memory.
+constexpr std::uint64_t kMostAhead = 128u << 20;
+// A thread that would have fewer files to read than this is not worth its start.
+constexpr std::uint64_t kFewFiles = 8;
+
+// All shards, by as many threads as wanted; the first error stops the others. A thread that finds no shard to
+// begin reads ahead of those that write one.
 class Crew {
  public:
   Crew(const PackPlan& plan, const Workspace& space, Progress& progress)
@@ -26,20 +35,26 @@ class Crew {
       mine_.push_back(i);
       files_ += plan.shards[i].files;
     }
+    to_begin_ = mine_.size();
   }
 
   Status run() {
     std::vector<Thread> helpers;
-    for (int t = 1; t < plan_.options.threads && static_cast<std::size_t>(t) < mine_.size(); ++t) {
+    const auto of_use =
+        static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(plan_.options.threads),
+                                                 std::max<std::uint64_t>(mine_.size(), files_ / kFewFiles)));
+    for (int t = 1; t < of_use; ++t) {
       helpers.emplace_back([this](const StopToken&) {
         // A table of open files of its own: with a shared one every open, read and close of small files waits
         // for the other threads. Works without privileges; where it does not, nothing is lost.
         // ThreadSanitizer would take files of equal number in two tables for one.
         if (!kHasThreadSanitizer) (void)::unshare(CLONE_FILES);
         work();
+        help_others();
       });
     }
     work();
+    help_others();
     helpers.clear();
     MutexLock lock(mutex_);
     if (status_.code() == Code::cancelled) {
@@ -59,6 +74,7 @@ class Crew {
   // A shard that a thread writes.
   struct Lane {
     std::size_t shard = 0;
+    std::shared_ptr<ReadAhead> samples;
     std::unique_ptr<ShardWriting> writing;
     bool has_work() const { return writing && !writing->lane().is_empty(); }
   };
@@ -103,8 +119,39 @@ class Crew {
       OK_OR_RETURN(facts, space_.finish_shard(plan_.shards[lane.shard], *lane.writing));
       facts_[lane.shard] = std::move(facts);
       lane.writing.reset();
+      const MutexLock lock(mutex_);
+      std::erase(being_read_, std::exchange(lane.samples, nullptr));
     }
     return {};
+  }
+
+  // Until nothing is left to read.
+  void help_others() {
+    while (const std::shared_ptr<ReadAhead> samples = most_left()) {
+      if (samples->help() == ReadAhead::Help::too_soon) samples->wait_for_room();
+    }
+  }
+
+  // Of the shards being written the one with most that nobody has begun to read; none when there will be no
+  // such shard any more.
+  std::shared_ptr<ReadAhead> most_left() {
+    const MutexLock lock(mutex_);
+    while (!is_stopped_) {
+      std::shared_ptr<ReadAhead> most;
+      for (const auto& samples : being_read_) {
+        if (samples->left() > (most ? most->left() : 0)) most = samples;
+      }
+      if (most || to_begin_ == 0) return most;
+      has_begun_.wait(mutex_, Deadline::after(std::chrono::milliseconds(20)));
+    }
+    return nullptr;
+  }
+
+  void begun(std::shared_ptr<ReadAhead> samples) {
+    const MutexLock lock(mutex_);
+    if (samples) being_read_.push_back(std::move(samples));
+    --to_begin_;
+    has_begun_.notify_all();
   }
 
   // The next shard that is not there yet; none when all are taken.
@@ -116,12 +163,14 @@ class Crew {
         facts_[lane.shard] = std::move(*before);
         ++kept_;
         done_files_ += spec.files;
+        begun(nullptr);
         continue;
       }
-      OK_OR_RETURN(
-          writing,
-          space_.begin_shard(plan_, spec, [this](std::uint64_t bytes) { return file_done(bytes); }, hashing));
+      lane.samples = std::make_shared<ReadAhead>(
+          plan_, spec.samples, [this](std::uint64_t bytes) { return file_done(bytes); }, budget_);
+      OK_OR_RETURN(writing, space_.begin_shard(plan_, spec, lane.samples, hashing));
       lane.writing = std::move(writing);
+      begun(lane.samples);
       return {};
     }
     return {};
@@ -146,6 +195,7 @@ class Crew {
     is_stopped_ = true;
     next_ = mine_.size();
     MutexLock lock(mutex_);
+    has_begun_.notify_all();
     if (status_.ok() || (status_.code() == Code::cancelled && status.code() != Code::cancelled)) {
       status_ = std::move(status);
     }
@@ -163,8 +213,12 @@ class Crew {
   std::atomic<std::uint64_t> done_bytes_{0};
   std::atomic<bool> is_stopped_{false};
   std::vector<ShardFacts> facts_;  // each element is written by one thread
+  AheadBudget budget_{kMostAhead};
 
   Mutex mutex_;
+  Condition has_begun_;
+  std::vector<std::shared_ptr<ReadAhead>> being_read_ GUARDED_BY(mutex_);
+  std::size_t to_begin_ GUARDED_BY(mutex_) = 0;  // shards that are neither begun nor there already
   Status status_ GUARDED_BY(mutex_);
 };
 

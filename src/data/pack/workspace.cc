@@ -266,8 +266,9 @@ std::optional<ShardFacts> Workspace::finished(std::string_view shard) const {
 
 // Step 2.
 Result<std::unique_ptr<ShardWriting>> Workspace::begin_shard(const PackPlan& plan, const ShardSpec& spec,
-                                                             FileDone done, Hashing hashing) const {
-  return ShardWriting::begin(plan, spec, unfinished(spec), std::move(done), hashing);
+                                                             std::shared_ptr<ReadAhead> samples,
+                                                             Hashing hashing) const {
+  return ShardWriting::begin(plan, std::move(samples), unfinished(spec), hashing);
 }
 
 // The end of 2, and 3.

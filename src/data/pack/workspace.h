@@ -53,9 +53,10 @@ class Workspace {
   /// What an earlier call left of this shard; nothing if it must be written.
   std::optional<ShardFacts> finished(std::string_view shard) const;
   const Outline& outline() const { return *outline_; }
-  /// Begins a shard, which is not finished before finish_shard().
+  /// Begins a shard of these samples, which is not finished before finish_shard().
   Result<std::unique_ptr<ShardWriting>> begin_shard(const PackPlan& plan, const ShardSpec& spec,
-                                                    FileDone done, Hashing hashing) const;
+                                                    std::shared_ptr<ReadAhead> samples,
+                                                    Hashing hashing) const;
   /// Ends the file and writes its fragment.
   Result<ShardFacts> finish_shard(const ShardSpec& spec, ShardWriting& writing) const;
   /// Removes the incomplete file of a shard that was begun.

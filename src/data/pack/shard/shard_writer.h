@@ -1,9 +1,7 @@
-// Writes one shard: reads its source files, looks at images, leaves out what is broken, and gives the shard's
-// facts. One shard belongs to one thread, which may write two in turns; others are written side by side.
+// Writes one shard, sample by sample as they are read, and gives the shard's facts. One shard belongs to one
+// thread, which may write two in turns; others are written side by side.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "base/progress.h"
 #include "data/pack/pack.h"
 #include "data/pack/shard/block_file.h"
+#include "data/pack/shard/read_ahead.h"
 
 namespace stoker::data {
 
@@ -31,16 +30,13 @@ struct ShardFacts {
                                    std::string_view subject);
 };
 
-/// Told after each source file: its bytes. False: stop.
-using FileDone = std::function<bool(std::uint64_t bytes)>;
-
 /// A shard on its way, sample by sample.
 class ShardWriting {
  public:
-  /// Creates or truncates the file. `plan` and `spec` must outlive the result. On a failure of this or any
-  /// later call the file may exist, incomplete.
-  static Result<std::unique_ptr<ShardWriting>> begin(const PackPlan& plan, const ShardSpec& spec,
-                                                     const Path& path, FileDone done, Hashing hashing);
+  /// Creates or truncates the file. `plan` must outlive the result, and what `samples` refers to. On a
+  /// failure of this or any later call the file may exist, incomplete.
+  static Result<std::unique_ptr<ShardWriting>> begin(const PackPlan& plan, std::shared_ptr<ReadAhead> samples,
+                                                     const Path& path, Hashing hashing);
   virtual ~ShardWriting() = default;
 
   /// Whether all samples are written.
