@@ -5,6 +5,7 @@ import io
 import lzma
 import resource
 import struct
+import subprocess
 import tarfile
 import zipfile
 
@@ -37,7 +38,9 @@ def test_members_that_nobody_should_unpack_are_left_out_and_listed(stoker, tmp_p
         (member("/etc/evil.jpg"), jpeg(22)),
         (member("cat//x.jpg"), jpeg(23)),
         (member("cat/link.jpg", tarfile.SYMTYPE, "/etc/passwd"), b""),
-        (member("cat/hard.jpg", tarfile.LNKTYPE, "cat/0.jpg"), b""),
+        (member("cat/hard.jpg", tarfile.LNKTYPE, "cat/none.jpg"), b""),
+        (member("cat/harder.jpg", tarfile.LNKTYPE, "../evil.jpg"), b""),
+        (member("/etc/hard.jpg", tarfile.LNKTYPE, "cat/0.jpg"), b""),
         (member("cat/fifo.jpg", tarfile.FIFOTYPE), b""),
         (member("cat/null.jpg", tarfile.CHRTYPE), b""),
         (member("cat/\x1b[2J.jpg"), jpeg(24)),
@@ -48,15 +51,34 @@ def test_members_that_nobody_should_unpack_are_left_out_and_listed(stoker, tmp_p
     assert left_out(tmp_path / "out") == [
         ("../evil.jpg", "unsafe member", "'..' in the name"),
         ("/etc/evil.jpg", "unsafe member", "absolute name"),
+        ("/etc/hard.jpg", "unsafe member", "absolute name"),
         ("cat/../../evil.jpg", "unsafe member", "'..' in the name"),
         ("cat//x.jpg", "unsafe member", "empty or '.' part in the name"),
         ("cat/\\x1b[2J.jpg", "unsafe member", "control byte or invalid UTF-8 in the name"),
         ("cat/fifo.jpg", "not a file", "a pipe"),
-        ("cat/hard.jpg", "not a file", "a hard link"),
+        ("cat/hard.jpg", "not a file", "a hard link to what is not in the archive"),
+        ("cat/harder.jpg", "not a file", "a hard link to what is not in the archive"),
         ("cat/link.jpg", "not a file", "a symbolic link"),
         ("cat/null.jpg", "not a file", "a device"),
     ]
     assert not (tmp_path.parent / "evil.jpg").exists()
+
+
+def test_hard_links_in_a_tar_are_the_files_they_lead_to(stoker, tmp_path):
+    for kind in ("cat", "dog"):
+        (tmp_path / "in" / kind).mkdir(parents=True)
+        for i in range(3):
+            (tmp_path / "in" / kind / f"{i}.jpg").write_bytes(jpeg(ord(kind[0]) + i))
+    (tmp_path / "in/dog/same.jpg").hardlink_to(tmp_path / "in/cat/1.jpg")
+    subprocess.run(["tar", "-C", tmp_path, "-cf", tmp_path / "in.tar", "in/cat", "in/dog"], check=True)
+    with tarfile.open(tmp_path / "in.tar") as archive:
+        assert sum(found.islnk() for found in archive) == 1
+    stoker("data", "pack", "in.tar", "a", "--shards", "1", code=0)
+    subprocess.run(
+        ["tar", "--hard-dereference", "-C", tmp_path, "-cf", tmp_path / "in.tar", "in/cat", "in/dog"], check=True
+    )
+    stoker("data", "pack", "in.tar", "b", "--shards", "1", code=0)
+    assert members(tmp_path / "a") == members(tmp_path / "b") and len(members(tmp_path / "a")) == 7
 
 
 def test_wrong_tars_are_refused(stoker, tmp_path):

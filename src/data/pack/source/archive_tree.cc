@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/hash.h"
 #include "data/pack/source/tree.h"
@@ -80,7 +83,7 @@ std::string_view kind_text(formats::TarKind kind) {
     case formats::TarKind::directory:
       return {};
     case formats::TarKind::hard_link:
-      return "a hard link";
+      return "a hard link to what is not in the archive";
     case formats::TarKind::symbolic_link:
       return "a symbolic link";
     case formats::TarKind::character_device:
@@ -106,7 +109,9 @@ class TarTree final : public ArchiveTree {
     for (std::uint64_t seen = 1;; ++seen) {
       OK_OR_RETURN(member, reader.next());
       if (!member) break;
-      if (member->kind != formats::TarKind::directory) {
+      if (member->kind == formats::TarKind::hard_link) {
+        links_.push_back({member->name, member->unsafe, member->link});
+      } else if (member->kind != formats::TarKind::directory) {
         add(member->name, member->unsafe, kind_text(member->kind),
             {{}, member->size, stamp_, member->data_offset});
       }
@@ -118,6 +123,7 @@ class TarTree final : public ArchiveTree {
     if (!reader.ended_cleanly()) {
       return corrupt("{}: has no end mark: its last members may be missing", name_);
     }
+    if (!links_.empty()) add_links();
     return finish();
   }
 
@@ -130,6 +136,28 @@ class TarTree final : public ArchiveTree {
   }
 
  private:
+  // A name that a file of the archive has besides its own, as tar stores a file that it met before.
+  struct HardLink {
+    std::string name;
+    std::string_view unsafe;  // as TarMember has it
+    std::string target;
+  };
+
+  // Each is a file like the one it leads to, which is looked for among the members and nowhere else.
+  void add_links() {
+    folders_.sort();
+    std::vector<std::optional<SourceFile>> targets;
+    for (const HardLink& link : links_) {
+      const SourceFile* target = folders_.find(from_root(link.target));
+      targets.push_back(target != nullptr ? std::optional(*target) : std::nullopt);
+    }
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const std::string_view what = targets[i] ? "" : kind_text(formats::TarKind::hard_link);
+      add(links_[i].name, links_[i].unsafe, what, targets[i].value_or(SourceFile()));
+    }
+    links_.clear();
+  }
+
   // Headers of small members lie close together: one read serves many.
   Status ahead(std::uint64_t at, std::span<std::byte> out) {
     constexpr std::size_t kAhead = 256u << 10;
@@ -146,6 +174,7 @@ class TarTree final : public ArchiveTree {
   std::uint64_t size_ = 0;
   std::uint64_t begin_ = 0;
   std::vector<std::byte> buffer_;
+  std::vector<HardLink> links_;
 };
 
 class ZipTree final : public ArchiveTree {

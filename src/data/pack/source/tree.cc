@@ -113,6 +113,17 @@ void VirtualFolders::sort() {
   for (auto& [path, listing] : folders_) listing.sort();
 }
 
+const SourceFile* VirtualFolders::find(std::string_view path) const {
+  const std::size_t slash = path.rfind('/');
+  const auto folder = folders_.find(path.substr(0, slash == std::string_view::npos ? 0 : slash));
+  if (folder == folders_.end()) return nullptr;
+  const std::string_view name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  const std::vector<SourceFile>& files = folder->second.files;
+  const auto found = std::lower_bound(files.begin(), files.end(), name,
+                                      [](const SourceFile& a, std::string_view b) { return a.name < b; });
+  return found != files.end() && found->name == name ? &*found : nullptr;
+}
+
 std::optional<std::string> VirtualFolders::duplicate() const {
   for (const auto& [path, listing] : folders_) {
     const auto twin =

@@ -97,6 +97,8 @@ class VirtualFolders {
   /// A path that is no regular file, or not to be trusted.
   void leave_out(std::string_view path, std::string_view reason, std::string_view detail);
   void sort();
+  /// After sort(): the file of that path, or null.
+  const SourceFile* find(std::string_view path) const;
   /// After sort(): a path that was added twice.
   std::optional<std::string> duplicate() const;
   Result<Listing> list(const std::string& folder) const;
