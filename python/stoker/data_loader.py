@@ -197,7 +197,7 @@ class DataLoader:
             made = ThreadWorkers(source.make, choice.workers, ahead, source.worker_init_fn).run(batches, self.timeout)
         else:
             made = self._of_processes(choice.workers, batches, seed)
-        return Iteration(self._pinned(made) if self.pin_memory and torch.cuda.is_available() else made, self)
+        return Iteration(made, self, self._pinned if self.pin_memory and torch.cuda.is_available() else None)
 
     def _of_processes(self, count: int, batches: Iterator[Any], seed: int) -> Iterator[Any]:
         from stoker.process_workers import ProcessWorkers
@@ -220,12 +220,10 @@ class DataLoader:
             if workers is not self._processes or not self.persistent_workers:
                 workers.close()
 
-    def _pinned(self, batches: Any) -> Iterator[Any]:
+    def _pinned(self, batch: Any) -> Any:
         from torch.utils.data._utils.pin_memory import pin_memory
 
-        for batch in batches:
-            is_batch = not isinstance(batch, Failure)
-            yield pin_memory(batch, self.pin_memory_device or None) if is_batch else batch  # type: ignore[no-untyped-call]
+        return pin_memory(batch, self.pin_memory_device or None)  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Ends the worker processes; a later iteration starts others."""

@@ -1,17 +1,17 @@
 """An iteration over stoker.Loader or stoker.DataLoader."""
 
-from collections.abc import Iterator, Sized
+from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
 from stoker.errors import CancelledError, Failure
 
 
 class Iteration:
-    """After a Failure it goes on with the next batch, as torch's does. What ends it early is said again: an end without a word
+    """Gives what is made, by way of `finish` if there is one. After a Failure it goes on with the next batch, as torch's does. What ends it early is said again: an end without a word
     would be that of the epoch."""
 
-    def __init__(self, made: Iterator[Any], loader: Sized) -> None:
-        self._made, self._loader, self._ended_by = made, loader, ""
+    def __init__(self, made: Iterator[Any], loader: Sized, finish: Callable[[Any], Any] | None = None) -> None:
+        self._made, self._loader, self._finish, self._ended_by = made, loader, finish, ""
 
     def __iter__(self) -> "Iteration":
         return self
@@ -32,7 +32,7 @@ class Iteration:
             self._ended_by = type(ending).__name__
             raise
         if not isinstance(made, Failure):
-            return made
+            return made if self._finish is None else self._finish(made)
         error = made.error
         try:
             if isinstance(error, StopIteration):  # which would end the epoch

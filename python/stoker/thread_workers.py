@@ -23,6 +23,10 @@ class _Task:
     def is_over(self) -> bool:
         return self.is_done
 
+    def take(self) -> Any:
+        batch, self.batch = self.batch, None
+        return batch
+
 
 class ThreadWorkers:
     """`make` turns a batch's indices into the batch; `count` threads do that, at most `ahead` batches before the caller. Each
@@ -85,9 +89,8 @@ class ThreadWorkers:
                         raise WaitTimeoutError(text)
                     ordered.popleft()
                     plan()
-                batch, task.batch = task.batch, None
-                yield batch
-                del batch
+                # Not held here: the traceback of a Failure would keep the caller's frame, and that this iterator.
+                yield task.take()
                 if os.getpid() != pid:
                     raise errors.after_fork(pid, os.getpid())
         except (KeyboardInterrupt, WaitTimeoutError):

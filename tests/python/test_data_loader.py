@@ -1,5 +1,6 @@
 """stoker.DataLoader: torch's DataLoader over people's own datasets, with threads or processes."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -284,6 +285,7 @@ def files_in_shared_memory():
 
 
 def test_nothing_is_left_of_an_iteration_that_ends_early():
+    gc.collect()  # iterators that errors of the tests before this one keep
     for thread in threading.enumerate():
         if thread.name.startswith("stoker-"):
             thread.join()  # of a wait that was too long

@@ -214,6 +214,36 @@ def test_an_iteration_goes_on_after_an_error_of_the_dataset(options):
     assert missing == ["no sample 3", "no sample 9"]
 
 
+def test_an_error_that_was_handled_keeps_no_threads(python):
+    code = """
+import gc, threading, time, torch, stoker
+class Fails(torch.utils.data.Dataset):
+    def __len__(self): return 100
+    def __getitem__(self, index): return {}[index]
+def handle():
+    batches = iter(stoker.DataLoader(Fails(), num_workers=2, mode="threads"))
+    try:
+        next(batches)
+    except KeyError as error:
+        return str(error)
+gc.disable()
+assert handle() == "0"
+end = time.monotonic() + 10
+while threading.active_count() > 1 and time.monotonic() < end: time.sleep(0.01)
+print(threading.active_count())
+"""
+    assert python(code) == "1\n"
+
+
+def test_batches_are_pinned_where_there_is_a_gpu(monkeypatch):
+    from torch.utils.data._utils import pin_memory
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(pin_memory, "pin_memory", lambda batch, device: ("pinned", device, batch.tolist()))
+    pinned = list(loader(Numbers(16), num_workers=0, pin_memory=True))
+    assert pinned == [("pinned", None, list(range(8))), ("pinned", None, list(range(8, 16)))]
+
+
 def test_an_iteration_that_ended_early_does_not_look_like_the_end_of_an_epoch():
     class Sleeps(Numbers):
         def __getitem__(self, index):
