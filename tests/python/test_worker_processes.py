@@ -1,5 +1,6 @@
-"""stoker.DataLoader beside torch's where things are unusual: what a batch holds, how workers begin and end, what is asked of them."""
+"""stoker.DataLoader's worker processes: what a batch holds that they send, how they begin and end."""
 
+import gc
 import os
 import pickle
 import signal
@@ -12,32 +13,7 @@ import numpy
 import pytest
 import stoker
 import torch
-
-MODES = ["threads", "processes"]
-
-
-class Numbers(torch.utils.data.Dataset):
-    """Sample i is i."""
-
-    def __init__(self, count=100):
-        self.count = count
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, index):
-        return index
-
-
-class Fails(Numbers):
-    def __getitem__(self, index):
-        if index in (3, 9):
-            raise KeyError(f"no sample {index}")
-        return index
-
-
-def loader(dataset, **options):
-    return stoker.DataLoader(dataset, **({"batch_size": 8, "num_workers": 2, "quiet": True} | options))
+from own_datasets import MODES, Numbers, Random, Squares, loader
 
 
 def of_a_process(value):
@@ -199,140 +175,147 @@ def test_a_loader_can_be_pickled_after_it_was_used():
     assert [i for batch in pickle.loads(pickle.dumps(ours)) for i in batch.tolist()] == list(range(100))
 
 
-@pytest.mark.parametrize("options", [{"num_workers": 0}, {"mode": "threads"}, {"mode": "processes"}])
-def test_an_iteration_goes_on_after_an_error_of_the_dataset(options):
-    batches, came, missing = iter(loader(Fails(20), batch_size=2, **options)), [], []
-    assert len(batches) == 10
-    while True:
+@pytest.mark.parametrize("workers", [1, 3])
+def test_random_numbers_of_processes_do_not_depend_on_their_number(workers):
+    def run(count):
+        torch.manual_seed(5)
+        return [(float(a.sum()), b.sum().item()) for a, b in loader(Random(), mode="processes", num_workers=count)]
+
+    expected = run(2)
+    assert run(workers) == expected
+    assert len(set(expected)) == len(expected)
+
+
+def test_batches_larger_than_a_slot_come_too(monkeypatch):
+    from stoker import slots
+
+    monkeypatch.setattr(slots, "_SLOT_BYTES", 4096)
+
+    class Grows(Squares):
+        def __getitem__(self, index):
+            return torch.full((1 + 5000 * (index > 50),), index)
+
+    batches = list(loader(Grows(), mode="processes", batch_size=1))
+    assert [batch.shape[1] for batch in batches] == [1] * 51 + [5001] * 49
+    assert all((batch == i).all() for i, batch in enumerate(batches))
+
+
+def test_what_cannot_be_sent_from_a_process_is_an_error_that_says_so():
+    def collate(samples):
+        return lambda: samples
+
+    with pytest.raises(Exception, match=r"(?i)can't.*(pickle|local)") as error:
+        list(loader(Squares(), mode="processes", collate_fn=collate))
+    assert "in a worker process of stoker.DataLoader:" in error.value.__notes__[-1]
+    assert len(list(loader(Squares(), mode="threads", collate_fn=collate))) == 13
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_forks_child_leaves_its_parents_workers_alone(mode):
+    ours = loader(Squares(400), mode=mode)
+    batches = iter(ours)
+    first = next(batches)[1].tolist()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
         try:
-            came += next(batches).tolist()
-        except StopIteration:
-            break
-        except KeyError as error:
-            missing.append(error.args[0])
-    assert came == [i for i in range(20) if i not in (2, 3, 8, 9)]
-    assert missing == ["no sample 3", "no sample 9"]
-
-
-def test_an_error_that_was_handled_keeps_no_threads(python):
-    code = """
-import gc, threading, time, torch, stoker
-class Fails(torch.utils.data.Dataset):
-    def __len__(self): return 100
-    def __getitem__(self, index): return {}[index]
-def handle():
-    batches = iter(stoker.DataLoader(Fails(), num_workers=2, mode="threads"))
-    try:
-        next(batches)
-    except KeyError as error:
-        return str(error)
-gc.disable()
-assert handle() == "0"
-end = time.monotonic() + 10
-while threading.active_count() > 1 and time.monotonic() < end: time.sleep(0.01)
-print(threading.active_count())
-"""
-    assert python(code) == "1\n"
-
-
-def test_batches_are_pinned_where_there_is_a_gpu(monkeypatch):
-    from torch.utils.data._utils import pin_memory
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(pin_memory, "pin_memory", lambda batch, device: ("pinned", device, batch.tolist()))
-    pinned = list(loader(Numbers(16), num_workers=0, pin_memory=True))
-    assert pinned == [("pinned", None, list(range(8))), ("pinned", None, list(range(8, 16)))]
-
-
-def test_an_iteration_that_ended_early_does_not_look_like_the_end_of_an_epoch():
-    class Sleeps(Numbers):
-        def __getitem__(self, index):
-            time.sleep(index)
-            return index
-
-    batches = iter(loader(Sleeps(), batch_size=1, mode="processes", timeout=0.3))
-    assert next(batches).tolist() == [0]
-    with pytest.raises(stoker.WaitTimeoutError):
-        next(batches)
-    for _ in range(2):
-        with pytest.raises(stoker.CancelledError) as error:
             next(batches)
-        said = "loader: this iteration has ended early (WaitTimeoutError)\n  try: iterate over the loader anew"
-        assert str(error.value) == said
+        except stoker.InvalidError as error:
+            os.write(write, str(error).encode())
+        if len(list(ours)) != 50:  # with workers of its own
+            os.write(write, b"lacks batches")
+        ours.close()
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert said == (
+        f"loader: it was made before a fork, which copies no threads (made by process {os.getpid()}, used by {child})\n"
+        "  try: make the loader in the process that iterates over it"
+    )
+    assert first + [i for batch in batches for i in batch[1].tolist()] == list(range(400))
 
 
-@pytest.mark.parametrize("options", [{"num_workers": 0}, {"mode": "threads"}, {"mode": "processes"}])
-def test_a_dataset_that_raises_stop_iteration_does_not_end_the_epoch(options):
-    class Stops(Numbers):
+def test_a_killed_worker_is_named():
+    class Kills(Squares):
         def __getitem__(self, index):
-            return next(iter([]))
-
-    with pytest.raises(RuntimeError, match=r"^loader: the dataset raised StopIteration\(\)$"):
-        list(loader(Stops(), **options))
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_an_error_of_a_dataset_that_makes_whole_batches_names_the_samples(mode):
-    part = torch.utils.data.Subset(Fails(), range(100))
-    with pytest.raises(KeyError) as error:
-        list(loader(part, mode=mode))
-    assert error.value.__notes__[0] == "in one of the samples 0, 1, 2, 3, ... of Subset"
-
-
-def test_a_dataset_may_have_no_whole_batches_and_no_length():
-    class Bare:
-        __getitems__ = None
-
-        def __getitem__(self, index):
+            if index == 20:
+                os.kill(os.getpid(), signal.SIGKILL)
             return index
 
-    ours = loader(Bare(), sampler=range(20))
-    assert ours.plan() == "2 processes: Bare has no length, by which samples could be measured"
-    assert [i for batch in ours for i in batch.tolist()] == list(range(20))
+    with pytest.raises(stoker.UnavailableError) as error:
+        list(loader(Kills(), mode="processes"))
+    assert "ended (killed by signal 9) while it made the batch of samples 16, 17, 18, 19, ..." in str(error.value)
+    assert "try: fewer workers: the kernel kills processes when memory is short" in str(error.value)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_torchs_newest_arguments_are_taken(mode):
-    options = {"shuffle": None, "pin_memory_device": "", "in_order": False, "timeout": 1e300}
-    ours = loader(Numbers(), mode=mode, **options)
-    assert [i for batch in ours for i in batch.tolist()] == list(range(100))
-    assert ours.collate_fn is torch.utils.data.default_collate
+def children():
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return file.read().split()
 
 
-class Slow(Numbers):
-    def __getitem__(self, index):
-        time.sleep(0.6)
-        return index
+def files_in_shared_memory():
+    """Those that this process and its children have mapped."""
+    found = set()
+    for pid in ["self", *children()]:
+        with open(f"/proc/{pid}/maps") as maps:
+            found |= {line.split()[-1] for line in maps if "/dev/shm/" in line}
+    return found
 
 
-def test_a_sample_that_takes_long_is_not_waited_for():
-    started = time.monotonic()
-    reason = "samples take too long to measure within 2 s whether threads help"
-    assert loader(Slow()).plan() == f"2 processes: {reason}"
-    assert time.monotonic() - started < 10
+def test_worker_processes_stay_between_epochs_unless_asked_not_to():
+    ours = loader(Squares(), mode="processes")
+    list(ours)
+    before = children()
+    list(ours)
+    assert children() == before != []
+    ours.close()
+    assert children() == []
+    list(loader(Squares(), mode="processes", persistent_workers=False))
+    assert children() == []
 
 
-class Reads(Numbers):
-    def __init__(self):
-        super().__init__()
-        self.file = open(__file__, "rb")  # noqa: SIM115
+def test_workers_know_who_they_are():
+    class Knows(Squares):
+        def __getitem__(self, index):
+            return torch.utils.data.get_worker_info().num_workers
+
+    assert next(iter(loader(Knows(), mode="processes", num_workers=3))).tolist() == [3] * 8
 
 
-class ReadsBy(Numbers):
-    def __init__(self, reader):
-        super().__init__()
-        self.reader = reader
+def test_workers_of_a_killed_caller_end(module_environment):
+    code = """
+import os, torch, stoker
+class Tells(torch.utils.data.Dataset):
+    def __len__(self): return 1000
+    def __getitem__(self, index): return os.getpid()
+for batch in stoker.DataLoader(Tells(), num_workers=2, mode="processes"):
+    print(batch.item(), flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], env=module_environment, stdout=subprocess.PIPE, text=True)
+    worker = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    deadline = time.monotonic() + 30
+    while os.path.exists(f"/proc/{worker}") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not os.path.exists(f"/proc/{worker}")
 
 
-def test_an_open_file_is_found_wherever_a_dataset_keeps_it():
-    from stoker import gil
-
-    data = torch.utils.data
-    assert gil.open_handle(data.ConcatDataset([Numbers(), Reads()])) == "datasets[1].file"
-    assert gil.open_handle(data.Subset(data.ConcatDataset([Reads()]), [1])) == "dataset.datasets[0].file"
-    assert gil.open_handle(ReadsBy({"train": Reads()})) == "reader['train'].file"
-    closed = Reads()
-    closed.file.close()
-    around = ReadsBy(closed)
-    around.myself, around.out = around, sys.__stdout__
-    assert gil.open_handle(around) is None
+def test_nothing_is_left_of_an_iteration_that_ends_early():
+    gc.collect()  # iterators that errors of the tests before this one keep
+    for thread in threading.enumerate():
+        if thread.name.startswith("stoker-"):
+            thread.join()  # of a wait that was too long
+    threads, processes, shared = set(os.listdir("/proc/self/task")), children(), files_in_shared_memory()
+    for mode in MODES:
+        ours = loader(Squares(1000), mode=mode)
+        for batch in ours:
+            assert files_in_shared_memory() == shared
+            del batch
+            break
+        del ours
+    assert set(os.listdir("/proc/self/task")) <= threads  # one that was joined may be seen for a moment more
+    assert children() == processes
