@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from stoker import arguments, errors, gil
-from stoker.errors import Failure, InvalidError
-from stoker.iteration import Iteration
+from stoker.errors import InvalidError
+from stoker.iteration import Failure, Iteration
 from stoker.thread_workers import ThreadWorkers
 
 _MODES = ("auto", "threads", "processes")

@@ -66,13 +66,6 @@ def after_fork(made_by: int, used_by: int) -> InvalidError:
     )
 
 
-class Failure:
-    """Stands for a batch that could not be made, where going on with the next one must be possible."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
 def few(indices: Any) -> str:
     """Samples of a batch, to name it by; of one without batches its only one."""
     is_one = isinstance(indices, (str, bytes)) or getattr(indices, "ndim", 1) == 0 or not hasattr(indices, "__iter__")

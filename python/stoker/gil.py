@@ -184,8 +184,10 @@ def _measure_in_a_fork(dataset: Any, indices: Sequence[int], workers: int) -> di
         os.close(read)
         os.kill(child, signal.SIGKILL)  # its end, if it is not yet there
         os.waitpid(child, 0)
-    found: dict[str, Any] = {"failed": "a sample could not be taken to measure whether threads help"}
-    return json.loads(answer) if answer else found
+    if not answer:
+        return {"failed": "a sample could not be taken to measure whether threads help"}
+    found: dict[str, Any] = json.loads(answer)
+    return found
 
 
 def choose(dataset: Any, batch_size: int, workers: int) -> Choice:

@@ -3,12 +3,19 @@
 from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
-from stoker.errors import CancelledError, Failure
+from stoker.errors import CancelledError
+
+
+class Failure:
+    """Stands for a batch that could not be made, where going on with the next one must be possible."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
 
 class Iteration:
-    """Gives what is made, by way of `finish` if there is one. After a Failure it goes on with the next batch, as torch's does. What ends it early is said again: an end without a word
-    would be that of the epoch."""
+    """Gives what is made, by way of `finish` if there is one. After a Failure it goes on with the next batch, as torch's
+    does. What ends it early is said again: an end without a word would be that of the epoch."""
 
     def __init__(self, made: Iterator[Any], loader: Sized, finish: Callable[[Any], Any] | None = None) -> None:
         self._made, self._loader, self._finish, self._ended_by = made, loader, finish, ""

@@ -29,7 +29,8 @@ from torch.utils.data._utils import collate as torch_collate
 from torch.utils.data._utils import worker as torch_worker
 
 from stoker import errors
-from stoker.errors import Failure, StokerError, UnavailableError, WaitTimeoutError
+from stoker.errors import StokerError, UnavailableError, WaitTimeoutError
+from stoker.iteration import Failure
 from stoker.slots import Lease, Packer, Slot, Unpacker, pickled, stack, stack_in
 
 # Batches that one worker is asked for at a time. Linux holds about 270 short messages in a pipe of multiprocessing's.

@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from stoker import errors
-from stoker.errors import Failure, WaitTimeoutError
+from stoker.errors import WaitTimeoutError
+from stoker.iteration import Failure
 
 Make = Callable[[Any], Any]
 
@@ -19,9 +20,6 @@ class _Task:
     def __init__(self, indices: Any) -> None:
         self.indices, self.is_done = indices, False
         self.batch: Any = None
-
-    def is_over(self) -> bool:
-        return self.is_done
 
     def take(self) -> Any:
         batch, self.batch = self.batch, None
@@ -36,15 +34,23 @@ class ThreadWorkers:
         self._make, self._count, self._ahead, self._begin = make, count, ahead, begin
 
     def run(self, batches: Iterator[Any], timeout: float) -> Iterator[Any]:
-        """The batches in order. An error of `make` comes as a Failure in its batch's place. The threads end with the
-        iterator."""
+        """The batches in order. An error of `make` comes as a Failure in its batch's place, one of `begin` is raised. The
+        threads end with the iterator."""
         changed = threading.Condition()
         todo: deque[_Task] = deque()
         ordered: deque[_Task] = deque()
+        failures: list[BaseException] = []  # to begin
         is_over = False
 
         def work(number: int) -> None:
-            failure = self._failure_to_begin(number)
+            try:
+                if self._begin is not None:
+                    self._begin(number)
+            except BaseException as error:  # raised where a batch is asked for
+                with changed:
+                    failures.append(error)
+                    changed.notify_all()
+                return
             while True:
                 with changed:
                     while not todo and not is_over:
@@ -53,14 +59,15 @@ class ThreadWorkers:
                         return
                     task = todo.popleft()
                 try:
-                    if failure is not None:
-                        raise failure
                     task.batch = self._make(task.indices)
                 except BaseException as error:  # raised where the batch is asked for
                     task.batch = Failure(error)
                 with changed:
                     task.is_done = True
                     changed.notify_all()
+
+        def has_come() -> bool:
+            return ordered[0].is_done or bool(failures)
 
         def plan() -> None:
             with suppress(StopIteration):
@@ -84,9 +91,11 @@ class ThreadWorkers:
                     if not ordered:
                         return
                     task = ordered[0]
-                    if not changed.wait_for(task.is_over, timeout or None):
+                    if not changed.wait_for(has_come, timeout or None):
                         text = f"loader: no batch within {timeout:g} s (timeout): samples {errors.few(task.indices)}"
                         raise WaitTimeoutError(text)
+                    if failures:
+                        raise failures.pop()
                     ordered.popleft()
                     plan()
                 # Not held here: the traceback of a Failure would keep the caller's frame, and that this iterator.
@@ -103,14 +112,3 @@ class ThreadWorkers:
                     changed.notify_all()
                 for thread in threads:
                     thread.join()
-
-    def _failure_to_begin(self, number: int) -> BaseException | None:
-        try:
-            if self._begin is not None:
-                self._begin(number)
-        except BaseException as error:  # raised where the thread's first batch is asked for
-            return error
-        return None
-
-    def close(self) -> None:
-        """Nothing outlives the iterator."""

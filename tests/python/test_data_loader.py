@@ -181,14 +181,15 @@ import gc, threading, time, torch, stoker
 class Fails(torch.utils.data.Dataset):
     def __len__(self): return 100
     def __getitem__(self, index): return {}[index]
-def handle():
-    batches = iter(stoker.DataLoader(Fails(), num_workers=2, mode="threads"))
+def fails_to_begin(number): raise KeyError(number)
+def handle(**options):
+    batches = iter(stoker.DataLoader(Fails(), num_workers=2, mode="threads", **options))
     try:
         next(batches)
     except KeyError as error:
         return str(error)
 gc.disable()
-assert handle() == "0"
+assert handle() == "0" and handle(worker_init_fn=fails_to_begin) in "01"
 end = time.monotonic() + 10
 while threading.active_count() > 1 and time.monotonic() < end: time.sleep(0.01)
 print(threading.active_count())
