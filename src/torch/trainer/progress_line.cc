@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "torch/trainer/recorder.h"
 
 namespace stoker::torch {
 
@@ -23,6 +24,16 @@ std::string whole(double value) {
 }
 
 }  // namespace
+
+void Stretch::add(const StepRow& row) {
+  steps += 1;
+  samples += row.samples;
+  loss_sum += row.loss * static_cast<double>(row.samples);
+  top1 += std::llround(row.top1 * static_cast<double>(row.samples));
+  seconds += row.step_s;
+  data_s += row.data_s;
+  communication_s += row.communication_s;
+}
 
 std::string progress_line(const ProgressFacts& facts) {
   const Stretch& s = facts.stretch;

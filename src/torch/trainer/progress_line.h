@@ -10,14 +10,19 @@
 
 namespace stoker::torch {
 
+struct StepRow;
+
 /// A stretch of steps of this rank.
 struct Stretch {
+  std::int64_t steps = 0;
   std::int64_t samples = 0;
   double loss_sum = 0;  ///< over samples
   std::int64_t top1 = 0;
   double seconds = 0;
   double data_s = 0;
   double communication_s = 0;
+
+  void add(const StepRow& row);
 };
 
 struct ProgressFacts {

@@ -92,10 +92,8 @@ class Training::Loop {
   EpochSums own_sums_;  ///< this rank's, of this epoch and attempt
   Stopwatch epoch_watch_;
   Stopwatch since_save_;
-  Stretch stretch_;
-  double trained_s_ = 0;  ///< in steps of this attempt
-  double waited_s_ = 0;   ///< of that for other ranks
-  std::int64_t steps_here_ = 0;
+  Stretch attempt_;
+  Stretch since_line_;  ///< of progress
   bool lacks_records_ = false;
 };
 
@@ -334,23 +332,16 @@ Result<Scores> Training::Loop::validate_model(EpochRow& row) {
 }
 
 void Training::Loop::report_progress(const StepRow& row) {
-  trained_s_ += row.step_s;
-  waited_s_ += row.communication_s;
-  steps_here_ += 1;
+  attempt_.add(row);
   if (!is_first() || train_.print_every == 0) return;
-  stretch_.samples += row.samples;
-  stretch_.loss_sum += row.loss * static_cast<double>(row.samples);
-  stretch_.top1 += std::llround(row.top1 * static_cast<double>(row.samples));
-  stretch_.seconds += row.step_s;
-  stretch_.data_s += row.data_s;
-  stretch_.communication_s += row.communication_s;
+  since_line_.add(row);
   const std::int64_t per_epoch = steps_per_epoch();
   const std::int64_t in_epoch =
       steps_of(train_, parts_->loader->batches_per_epoch() - parts_->loader->batches_left());
   if (in_epoch % train_.print_every != 0 && in_epoch != per_epoch) return;
   std::int64_t left = train_.epochs * per_epoch - row.epoch * per_epoch - in_epoch;
   if (train_.steps) left = std::min(left, static_cast<std::int64_t>(*train_.steps) - row.step);
-  const double per_step_s = trained_s_ / static_cast<double>(steps_here_);
+  const double per_step_s = attempt_.seconds / static_cast<double>(attempt_.steps);
   voice_.progress(
       progress_line({.epoch = row.epoch + 1,
                      .epochs = train_.epochs,
@@ -359,16 +350,17 @@ void Training::Loop::report_progress(const StepRow& row) {
                      .world_size = environment_.world_size.value,
                      .unit = unit_of(parts_->form.input),
                      .seconds_left = per_step_s * static_cast<double>(std::max<std::int64_t>(0, left)),
-                     .stretch = stretch_}));
-  stretch_ = {};
+                     .stretch = since_line_}));
+  since_line_ = {};
 }
 
 // Said once, at the end; a rank that leaves before is somebody else's word.
 void Training::Loop::advise_on_exchanges() {
   constexpr std::int64_t kLeastSteps = 50;  // the first ones are not like the others
-  if (environment_.world_size.value == 1 || steps_here_ < kLeastSteps) return;
-  const auto steps = static_cast<double>(steps_here_);
-  const auto told = parts_->group->gather(facts_text({trained_s_ / steps, waited_s_ / steps}));
+  if (environment_.world_size.value == 1 || attempt_.steps < kLeastSteps) return;
+  const auto steps = static_cast<double>(attempt_.steps);
+  const auto told =
+      parts_->group->gather(facts_text({attempt_.seconds / steps, attempt_.communication_s / steps}));
   if (!told.ok() || !is_first()) return;
   std::vector<ExchangeFacts> ranks;
   for (const std::string& text : *told) ranks.push_back(parse_facts(text));

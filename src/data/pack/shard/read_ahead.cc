@@ -1,5 +1,6 @@
 #include "data/pack/shard/read_ahead.h"
 
+#include <chrono>
 #include <utility>
 
 namespace stoker::data {
