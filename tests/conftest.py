@@ -15,6 +15,7 @@ from pathlib import Path
 import needs
 import packing
 import pytest
+from running import PATIENCE, Process
 
 pytest_plugins = ["labs", "lab_stories", "places", "submitted", "links"]
 
@@ -110,9 +111,11 @@ class Stoker:
         self.path = BIN / "stoker"
         self.train_path = BIN / "stoker-train"
         self.folder = folder
-        self._started: list[subprocess.Popen] = []
+        self._started: list[Process] = []
 
-    def __call__(self, *arguments: str | Path, code: int | None = None, timeout: float = 120, **options) -> Completed:
+    def __call__(
+        self, *arguments: str | Path, code: int | None = None, timeout: float = PATIENCE, **options
+    ) -> Completed:
         """Runs `stoker ARGUMENTS...` in the test's folder to its end. With `code`, fails unless it exits with it.
 
         Options: cwd, input (text for standard input), env (added to the environment, None removes a name),
@@ -130,7 +133,7 @@ class Stoker:
             pytest.fail(f"{process.args}: exit {result.code}, expected {code}\nstdout:\n{out}\nstderr:\n{err}")
         return result
 
-    def start(self, *arguments: str | Path, program: Path | None = None, **options) -> subprocess.Popen:
+    def start(self, *arguments: str | Path, program: Path | None = None, **options) -> Process:
         """Starts `stoker ARGUMENTS...` in a process group of its own and returns at once; output is piped as text."""
         environment = dict(os.environ)
         for name in [name for name in environment if name.startswith(("STOKER_", "SLURM_"))]:
@@ -146,7 +149,7 @@ class Stoker:
             options |= {"user": user, "group": user, "extra_groups": []}
         settings = {"cwd": self.folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
         command = [str(program or self.path), *map(str, arguments)]
-        process = subprocess.Popen(command, env=environment, text=True, start_new_session=True, **settings)
+        process = Process(command, env=environment, text=True, start_new_session=True, **settings)
         self._started.append(process)
         return process
 
@@ -248,7 +251,7 @@ def module_environment() -> dict[str, str]:
 def python(tmp_path: Path, module_environment: dict[str, str]) -> Callable[..., str]:
     """python(code, *arguments) runs a program of its own that may import the module, and returns what it printed."""
 
-    def run(code: str, *arguments: object, env: dict[str, str] | None = None, timeout: float = 60) -> str:
+    def run(code: str, *arguments: object, env: dict[str, str] | None = None, timeout: float = PATIENCE) -> str:
         command = [sys.executable, "-c", code, *map(str, arguments)]
         environment = module_environment | (env or {})
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=timeout)

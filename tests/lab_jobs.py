@@ -38,7 +38,7 @@ print("counted to", count, flush=True)
 
 def fault(lab: Lab, *words: str, **options) -> str:
     """What `stoker lab fault ...` says, with the lab's name left out of it."""
-    said = lab.stoker("lab", "fault", *words, "--name", lab.name, timeout=120, **options).out.strip()
+    said = lab.stoker("lab", "fault", *words, "--name", lab.name, **options).out.strip()
     return said.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
 
 

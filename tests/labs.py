@@ -142,7 +142,7 @@ class Lab:
     def reset(self) -> None:
         """As after `up`: faults healed, no job, all nodes idle, the shared folder empty. Less than a second when idle."""
         if any((self.folder / "faults").glob("*.json")):
-            self.stoker("lab", "fault", "heal", "--name", self.name, timeout=120)
+            self.stoker("lab", "fault", "heal", "--name", self.name)
         if self.run("squeue", "--noheader", "--format=%i").out.strip():
             self.run("scancel", "--quiet", "--me", code=None)
             self._kill_steps()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import remains
 from conftest import Completed, Stoker
+from running import Process
 
 SOMEBODY = 33  # www-data: every Debian has it
 
@@ -37,9 +38,9 @@ class Labs:
         return self.place / "labs" / unique(letter)
 
     def __call__(self, verb: str, *arguments: str, **options) -> Completed:
-        return self._stoker(*self._words(verb, arguments), timeout=180, **self._settings(options))
+        return self._stoker(*self._words(verb, arguments), **self._settings(options))
 
-    def start(self, verb: str, *arguments: str, **options) -> subprocess.Popen:
+    def start(self, verb: str, *arguments: str, **options) -> Process:
         return self._stoker.start(*self._words(verb, arguments), **self._settings(options))
 
     def slurm(self, folder: Path, *command: str) -> str:

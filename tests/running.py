@@ -7,6 +7,21 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+# How long a test waits, in seconds, for what comes by itself where all is well: only what hangs takes so long, however
+# busy the machine. What a run has to end lives longer (`sleep 600`), so that nothing ends by itself in the meantime.
+# Below pytest's own limit, so that the test says what it waited for.
+PATIENCE = 240
+
+
+class Process(subprocess.Popen):
+    """A started program that nobody waits for longer than PATIENCE, unless told so."""
+
+    def communicate(self, input: str | bytes | None = None, timeout: float | None = PATIENCE) -> tuple:
+        return super().communicate(input, timeout)
+
+    def wait(self, timeout: float | None = PATIENCE) -> int:
+        return super().wait(timeout)
+
 
 class Job:
     """A job file whose ranks carry a mark in their environment, by which every process of the run can be found."""
@@ -87,7 +102,7 @@ def processes_of(program: str, **variables: object) -> list[int]:
     return found
 
 
-def wait_for(what: Callable[[], object], seconds: float = 20) -> object:
+def wait_for(what: Callable[[], object], seconds: float = PATIENCE) -> object:
     """The first true value of `what`; fails after `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -103,9 +118,9 @@ def python(folder: Path, name: str, text: str) -> str:
     return f"{os.environ.get('PYTHON', 'python3')} {name}"
 
 
-def finish(process: subprocess.Popen, seconds: float = 30) -> tuple[int, list[str]]:
+def finish(process: Process) -> tuple[int, list[str]]:
     """The exit code of a started `stoker`, and the lines of its standard error."""
-    _, err = process.communicate(timeout=seconds)
+    _, err = process.communicate()
     return process.returncode, err.splitlines()
 
 

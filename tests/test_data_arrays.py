@@ -87,7 +87,7 @@ def test_a_killed_packing_goes_on_to_the_same_bytes(stoker, tmp_path, kind):
     while time.monotonic() < deadline and process.poll() is None and len(list(pending.rglob("*"))) < 20:
         time.sleep(0.002)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate()
     stoker("data", "pack", folder, "killed", *common, code=0)
     assert packing.tree(stoker.folder / "whole") == packing.tree(stoker.folder / "killed")
 

@@ -45,9 +45,9 @@ def test_parts_run_side_by_side_killed_and_again(stoker, example_images, tmp_pat
     first[0].kill()
     first[2].kill()
     for process in first:
-        process.communicate(timeout=60)
+        process.communicate()
     for again in [stoker.start(*part, f"{i}/4") for i in (1, 2, 3, 4)]:
-        _, err = again.communicate(timeout=60)
+        _, err = again.communicate()
         assert again.returncode == 0, err
     stoker("data", "merge", "out", code=0)
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")

@@ -262,7 +262,7 @@ def test_a_file_that_vanishes_while_it_is_packed_is_named(stoker, photos, tmp_pa
         time.sleep(0.005)
     for file in photos.rglob("*.jpg"):
         file.unlink()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 3
     lines = err.splitlines()
     assert lines[0].startswith("photos/") and lines[0].endswith(".jpg: vanished while it was packed")
@@ -275,10 +275,10 @@ def test_a_file_that_is_written_anew_while_it_is_packed_is_named(stoker, photos,
     if size:
         (photos / "cat/0000.bin").write_bytes(bytes(size))
     process = stoker.start("data", "pack", "photos", "out", "--metadata-rate", "150", "-j", "1", "--layout", "files")
-    wait_for(lambda: (tmp_path / "out/.packing/plan").exists(), 60)
+    wait_for(lambda: (tmp_path / "out/.packing/plan").exists())
     for file in photos.rglob("*.*"):  # sizes stay as they were
         file.write_bytes(file.read_bytes())
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 3
     lines = err.splitlines()
     assert lines[0].endswith(": changed while it was packed (it was written to since it was listed)")

@@ -79,12 +79,12 @@ def test_a_virtual_environment_is_made_once_from_the_wheelhouse(stoker: Stoker, 
     )
     (tmp_path / "local").mkdir()
     environment = {"SLURM_TMPDIR": str(tmp_path / "local")}
-    first = stoker("run", "job.yaml", env=environment, code=0, timeout=240)
+    first = stoker("run", "job.yaml", env=environment, code=0)
     (venv,) = [path for path in (tmp_path / "local").iterdir() if path.is_dir()]
     lines = sorted(line.split("] ")[-1] for line in first.out.splitlines())
     assert lines == [f"1.5 {venv}"] * 3
     assert first.err.count("environment: made ") == 1
-    again = stoker("run", "job.yaml", env=environment, code=0, timeout=240)
+    again = stoker("run", "job.yaml", env=environment, code=0)
     assert "environment: made" not in again.err
 
 
@@ -110,7 +110,7 @@ def test_what_pip_cannot_get_ends_the_run_with_its_words(stoker: Stoker, tmp_pat
     (tmp_path / "requirements.txt").write_text("stokertest\n")
     job(tmp_path, "python -V", "{venv: requirements.txt, wheelhouse: wheels}")
     (tmp_path / "local").mkdir()
-    failed = stoker("run", "job.yaml", env={"SLURM_TMPDIR": str(tmp_path / "local")}, timeout=240)
+    failed = stoker("run", "job.yaml", env={"SLURM_TMPDIR": str(tmp_path / "local")})
     assert failed.code == 2
     assert "environment.venv: " in failed.err
     assert "No matching distribution found for stokertest" in failed.err
@@ -123,7 +123,7 @@ def test_a_local_disk_that_cannot_be_written_is_said_and_done_without(stoker: St
     job(tmp_path, "python -c 'import sys; print(sys.prefix)'", "{venv: requirements.txt, wheelhouse: wheels}")
     (tmp_path / "other").mkdir()
     environment = {"SLURM_TMPDIR": "/proc/nowhere", "TMPDIR": str(tmp_path / "other")}
-    done = stoker("run", "job.yaml", env=environment, code=0, timeout=240)
+    done = stoker("run", "job.yaml", env=environment, code=0)
     assert done.out.startswith(f"{tmp_path}/other/stoker-venv-")
     assert "environment: not in /proc/nowhere: " in done.err
 

@@ -75,7 +75,7 @@ def test_a_log_on_standard_input_is_explained_like_a_file(stoker, tmp_path: Path
     for file in (tmp_path / "train.log", packed):
         with file.open() as log:
             process = stoker.start("explain", stdin=log, stdout=subprocess.PIPE)
-            assert process.communicate(timeout=60)[0] in (as_input, as_input.encode())
+            assert process.communicate()[0] in (as_input, as_input.encode())
 
 
 def test_without_a_word_only_a_file_is_taken_from_standard_input(stoker):

@@ -12,6 +12,7 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 from conftest import Stoker
+from running import Process
 
 SERVER = f"""#!{sys.executable}
 import http.server, os, sys
@@ -54,7 +55,7 @@ def asked(place: dict, token: str | None = None) -> int:
         return refused.code
 
 
-def started(stoker: Stoker, *words: str, **options) -> tuple[subprocess.Popen, dict]:
+def started(stoker: Stoker, *words: str, **options) -> tuple[Process, dict]:
     process = stoker.start("notebook", *words, stdin=subprocess.PIPE, **options)
     line = process.stdout.readline()
     if not line.startswith("stoker-notebook "):
@@ -79,7 +80,7 @@ def test_a_server_is_told_of_once_it_answers_to_its_token_alone(stoker, programs
     (folder,) = scratch.iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     process.stdin.close()
-    assert process.wait(60) == 0
+    assert process.wait() == 0
     assert list(scratch.iterdir()) == []
 
 
@@ -88,7 +89,7 @@ def test_a_signal_ends_it_and_nothing_is_left(stoker, programs, tmp_path, how):
     scratch = tmp_path / "scratch"
     process, place = started(stoker, env=environment(programs, scratch))
     process.send_signal(how)
-    assert process.wait(60) == 0
+    assert process.wait() == 0
     assert list(scratch.iterdir()) == []
     with pytest.raises(URLError):
         asked(place)
@@ -96,7 +97,7 @@ def test_a_signal_ends_it_and_nothing_is_left(stoker, programs, tmp_path, how):
 
 def test_a_server_that_lets_everybody_in_is_ended(stoker, programs, tmp_path):
     process = stoker.start("notebook", stdin=subprocess.PIPE, env=environment(programs, tmp_path / "s", MOOD="open"))
-    assert process.wait(60) == 2
+    assert process.wait() == 2
     assert process.stderr.read() == (
         "jupyter-server: lets everybody in, without its token: a setting in ~/.jupyter switches it off\n"
         "  try: environment: {variables: {JUPYTER_CONFIG_DIR: /tmp/none}}\n"
@@ -106,7 +107,7 @@ def test_a_server_that_lets_everybody_in_is_ended(stoker, programs, tmp_path):
 
 def test_a_server_with_a_token_of_its_own_is_ended(stoker, programs, tmp_path):
     process = stoker.start("notebook", stdin=subprocess.PIPE, env=environment(programs, tmp_path / "s", MOOD="deaf"))
-    assert process.wait(60) == 2
+    assert process.wait() == 2
     assert process.stderr.read().splitlines()[0] == (
         "jupyter-server: does not take its token (HTTP 403): a setting in ~/.jupyter decides about it"
     )
@@ -114,7 +115,7 @@ def test_a_server_with_a_token_of_its_own_is_ended(stoker, programs, tmp_path):
 
 def test_the_last_words_of_one_that_ends_are_told_without_its_token(stoker, programs, tmp_path):
     process = stoker.start("notebook", stdin=subprocess.PIPE, env=environment(programs, tmp_path / "s", MOOD="ends"))
-    assert process.wait(60) == 3
+    assert process.wait() == 3
     assert process.stderr.read() == "jupyter-server: exit code 1, and said:\n  port is taken\n"
     assert list((tmp_path / "s").iterdir()) == []
 
@@ -124,7 +125,7 @@ def test_no_server_at_all_is_told_with_its_cure(stoker, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     process = stoker.start("notebook", stdin=subprocess.PIPE, env=environment(empty, tmp_path / "s"))
-    assert process.wait(60) == 1
+    assert process.wait() == 1
     assert process.stderr.read() == (
         none + "  try: pip install jupyterlab, in what environment.venv, conda or container names\n"
     )

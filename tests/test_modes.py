@@ -25,7 +25,7 @@ def test_torchrun_starts_ranks_that_are_ranks_as_all_others(stoker, tmp_path):
     job = Job(tmp_path, f"{sys.executable} p.py", 2, "launcher: torchrun\n")
     # Threads are the cores of the rank, where the environment says nothing.
     words = ("run", "job.yaml", "--set", "resources.cpus_per_rank=5")
-    result = stoker(*words, code=0, timeout=120, env=PYTHON | {"OMP_NUM_THREADS": None})
+    result = stoker(*words, code=0, env=PYTHON | {"OMP_NUM_THREADS": None})
     place = "WORLD_SIZE=2 LOCAL_RANK={0} LOCAL_WORLD_SIZE=2 NODE_RANK=0 OMP_NUM_THREADS=5"
     elastic = "TORCHELASTIC_USE_AGENT_STORE=False elastic"
     lines = [f"RANK={rank} {place.format(rank)} {elastic}" for rank in (0, 1)]
@@ -39,14 +39,14 @@ def test_torchrun_starts_ranks_that_are_ranks_as_all_others(stoker, tmp_path):
 def test_threads_that_the_environment_sets_stay_below_torchrun(stoker, tmp_path):
     (tmp_path / "p.py").write_text(TELL)
     job = Job(tmp_path, f"{sys.executable} p.py", 2, "launcher: torchrun\n")
-    stoker("run", "job.yaml", code=0, timeout=120, env=PYTHON | {"OMP_NUM_THREADS": "3"})
+    stoker("run", "job.yaml", code=0, env=PYTHON | {"OMP_NUM_THREADS": "3"})
     assert b"OMP_NUM_THREADS=3" in job.log(1)
 
 
 def test_below_torchrun_the_first_failing_ranks_own_code_is_returned(stoker, tmp_path):
-    run = "{shell: 'test $RANK = 0 && sleep 60; echo no such class >&2; exit 7'}"
+    run = "{shell: 'test $RANK = 0 && sleep 600; echo no such class >&2; exit 7'}"
     job = Job(tmp_path, run, 2, "launcher: torchrun\n")
-    result = stoker("run", "job.yaml", code=7, timeout=120, env=PYTHON)
+    result = stoker("run", "job.yaml", code=7, env=PYTHON)
     log = f"runs/{job.run_folder().name}/attempts/1/rank-0001.log"
     lines = result.err.splitlines()
     assert lines[1] == "[1] no such class"
@@ -58,11 +58,13 @@ def test_below_torchrun_the_first_failing_ranks_own_code_is_returned(stoker, tmp
 def test_below_torchrun_a_rank_that_is_asked_to_save_and_stop_may_take_its_time(stoker, tmp_path):
     # Rank 0 is gone with 75 long before rank 1 has saved: torchrun alone would end rank 1 at once.
     saves = "kill $!; test $RANK = 0 || sleep 2; mkdir -p $STOKER_CHECKPOINT_DIR/saved; echo saved; exit 75"
-    job = Job(tmp_path, f"""{{shell: "trap '{saves}' USR1; sleep 60 & echo ready; wait"}}""", 2, "launcher: torchrun\n")
+    job = Job(
+        tmp_path, f"""{{shell: "trap '{saves}' USR1; sleep 600 & echo ready; wait"}}""", 2, "launcher: torchrun\n"
+    )
     process = stoker.start("run", "job.yaml", env=PYTHON)
-    wait_for(lambda: job.log(0) and job.log(1), 120)
+    wait_for(lambda: job.log(0) and job.log(1))
     os.kill(process.pid, 10)
-    code, err = finish(process, 60)
+    code, err = finish(process)
     assert code == 75
     assert "stopped after a checkpoint" in err
     assert b"saved" in job.log(1)
@@ -85,11 +87,11 @@ def test_a_torchrun_that_does_not_start_is_told_with_its_last_words(stoker, tmp_
 
 
 def test_an_interrupted_run_leaves_nothing_below_torchrun(stoker, tmp_path):
-    job = Job(tmp_path, "{shell: 'sleep 60 & setsid sleep 60 & echo ready; wait'}", 2, "launcher: torchrun\n")
+    job = Job(tmp_path, "{shell: 'sleep 600 & setsid sleep 600 & echo ready; wait'}", 2, "launcher: torchrun\n")
     process = stoker.start("run", "job.yaml", env=PYTHON)
-    wait_for(lambda: job.log(0) and job.log(1), 120)
+    wait_for(lambda: job.log(0) and job.log(1))
     os.kill(process.pid, 2)
-    code, _ = finish(process, 60)
+    code, _ = finish(process)
     assert code == 130
     assert not job.processes()
 

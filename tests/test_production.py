@@ -109,7 +109,7 @@ def test_a_run_answers_what_it_has_recorded(stoker, tmp_path, own_dataset):
 def test_what_a_hello_found_is_kept_and_grows_old(stoker, tmp_path):
     (tmp_path / "job.yaml").write_text("name: meets\nrun: 'true'\nresources: {ranks_per_node: 2}\n")
     assert points(stoker, code=None)["all-reduced"]["answer"] == "not measurable"
-    stoker("hello", "job.yaml", "--no-speed", timeout=120)
+    stoker("hello", "job.yaml", "--no-speed")
     kept = tmp_path / "runs/hello.json"
     value = json.loads(kept.read_text())
     assert value["job"] == "meets"

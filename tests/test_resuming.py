@@ -163,7 +163,7 @@ if os.environ["STOKER_RESUME"]:
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
 print("ready", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -188,7 +188,7 @@ SAVES_AND_FAILS = """\
 import os, pathlib, sys, time
 if os.environ["STOKER_RESUME"]:
     print("ready", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 folder = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"])
 folder.mkdir(parents=True, exist_ok=True)
 (folder / "last.safetensors").write_bytes(bytes([2] + 7 * [0]) + b"{}")
@@ -221,9 +221,9 @@ def test_the_wait_for_ranks_that_do_not_end_can_be_interrupted(stoker, tmp_path)
         "import signal, time\n"
         "for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_IGN)\n"
         "print('ready', flush=True)\n"
-        "time.sleep(60)\n"
+        "time.sleep(600)\n"
     )
-    job = Job(tmp_path, python(tmp_path, "deaf.py", text), ranks=1, more="timeouts: {grace: 1m}\n")
+    job = Job(tmp_path, python(tmp_path, "deaf.py", text), ranks=1, more="timeouts: {grace: 10m}\n")
     process = stoker.start("run", "job.yaml")
     wait_for(lambda: b"ready" in job.log(0))
     (pid,) = job.running("deaf.py")
@@ -233,7 +233,7 @@ def test_the_wait_for_ranks_that_do_not_end_can_be_interrupted(stoker, tmp_path)
         resume = stoker.start("resume", "last")
         assert resume.stderr.readline() == f"waiting for rank 0 (pid {pid}) of attempt 1 to end ...\n"
         resume.send_signal(signal.SIGINT)
-        code, err = finish(resume, 10)
+        code, err = finish(resume)
     finally:
         os.kill(pid, signal.SIGKILL)
     assert code == 130

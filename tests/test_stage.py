@@ -101,7 +101,7 @@ def test_results_come_back_after_a_signal(stoker, number: int):
     write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 100", "back: ['0', '1']")
     run = stoker.start("run", "job.yaml")
     folder = stoker.folder / "local"
-    wait_for(lambda: sorted(path.read_text() for path in folder.glob("*/[01]")) == ["0\n", "1\n"], 60)
+    wait_for(lambda: sorted(path.read_text() for path in folder.glob("*/[01]")) == ["0\n", "1\n"])
     os.killpg(run.pid, number)
     code, _ = finish(run)
     assert code == 128 + number
@@ -113,11 +113,11 @@ def test_results_come_back_after_a_signal(stoker, number: int):
 def test_results_come_back_when_the_run_is_killed_outright(stoker):
     write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 100", "back: ['0']")
     run = stoker.start("run", "job.yaml")
-    wait_for(lambda: [p.read_text() for p in (stoker.folder / "local").glob("*/0")], 60)
+    wait_for(lambda: [p.read_text() for p in (stoker.folder / "local").glob("*/0")])
     os.kill(run.pid, signal.SIGKILL)
     finish(run)
-    wait_for(lambda: (attempt(stoker) / "back/node-0000/0").exists(), 60)
-    wait_for(lambda: local(stoker) == [], 60)
+    wait_for(lambda: (attempt(stoker) / "back/node-0000/0").exists())
+    wait_for(lambda: local(stoker) == [])
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def test_what_a_killed_stager_left_is_not_taken_for_whole(stoker, sources: Path)
     write_job(stoker, "ls $STOKER_STAGE_DIR", "unpack: [src/a.tar], copy: [src/c]")
     with held(sources / "c/three"):
         run = stoker.start("run", "job.yaml")
-        (left,) = wait_for(lambda: list((stoker.folder / "local").glob("stoker-*/.staging-*/c")), 60)
+        (left,) = wait_for(lambda: list((stoker.folder / "local").glob("stoker-*/.staging-*/c")))
         found = subprocess.run(["pgrep", "-P", str(run.pid), "-f", " stage "], capture_output=True, text=True)
         (stager,) = found.stdout.split()
         os.kill(int(stager), signal.SIGKILL)
@@ -155,12 +155,12 @@ def test_a_signal_while_things_are_brought_ends_the_run_before_its_ranks(stoker,
     write_job(stoker, "echo never", "copy: [src/c]")
     with held(sources / "c/three"):
         run = stoker.start("run", "job.yaml")
-        wait_for(lambda: list((stoker.folder / "local").glob("stoker-*/.staging-*/c")), 60)
+        wait_for(lambda: list((stoker.folder / "local").glob("stoker-*/.staging-*/c")))
         os.kill(run.pid, signal.SIGTERM)
     code, said = finish(run)
     assert code == 128 + signal.SIGTERM
     assert "interrupted by SIGTERM while data were brought to the nodes (stage)" in said
-    wait_for(lambda: local(stoker) == [], 60)
+    wait_for(lambda: local(stoker) == [])
     (shown,) = json.loads(stoker("status", "--json", code=0).out)["runs"]
     assert shown["state"] == "stopped"
 

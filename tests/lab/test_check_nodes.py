@@ -27,7 +27,7 @@ def looks(lab: Lab, example_dataset) -> Runs:
 
 
 def test_nodes_that_see_all_are_shown_with_their_disks_and_clocks(looks: Runs):
-    done = looks.stoker("check", "job.yaml", "--on-nodes", "--json", timeout=120)
+    done = looks.stoker("check", "job.yaml", "--on-nodes", "--json")
     value = json.loads(done.out)
     assert value["ready"] is True, value["findings"]
     rungs = {rung["name"]: rung for rung in value["nodes"]["rungs"]}

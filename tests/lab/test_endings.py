@@ -91,7 +91,7 @@ def test_a_foreign_script_that_went_on_after_a_failure_is_doubted(lab: Lab):
 
 def test_an_array_of_somebody_is_one_question(lab: Lab):
     job = lab.submit("exit $((SLURM_ARRAY_TASK_ID == 2))", "--array=0-5", "--output=/dev/null")
-    ended = lab.stoker("wait", job, code=1, timeout=120).out
+    ended = lab.stoker("wait", job, code=1).out
     assert ended == f"array {job} (6 tasks): 5 done, 1 failed\n"
     shown = json.loads(lab.stoker("status", job, "--json").out)
     assert shown["scheduler"]["calls"] == 1
@@ -101,7 +101,7 @@ def test_an_array_of_somebody_is_one_question(lab: Lab):
 def test_watching_a_run_ends_with_it(runs: Runs):
     runs.job("sleep 1", "nodes: 1")
     runs.submit()
-    watched = runs.stoker("status", "last", "--watch", timeout=120).out.splitlines()
+    watched = runs.stoker("status", "last", "--watch").out.splitlines()
     assert " done " in watched[-1]
 
 
@@ -112,9 +112,9 @@ def test_a_preempted_run_is_told_and_goes_on(runs: Runs):
     runs.job(keep, "nodes: 1", "slurm: {partition: low}\ntimeouts: {grace: 60s}\n")
     job = runs.submit()
     runs.wait_for("running")
-    lab.stoker("lab", "fault", "preempt", job, "--name", lab.name, timeout=120)
+    lab.stoker("lab", "fault", "preempt", job, "--name", lab.name)
     runs.wait_for("queued")
-    lab.stoker("lab", "fault", "heal", "--name", lab.name, timeout=120)
+    lab.stoker("lab", "fault", "heal", "--name", lab.name)
     assert runs.wait() == f"run {runs.run.name}: done\n"
     assert [a["ending"] for a in attempts(runs)] == ["preempted", None]
 
@@ -127,7 +127,7 @@ def test_a_run_whose_node_dies_is_told_and_goes_on(runs: Runs):
     wait_until(lambda: runs.processes("sleep"), "the rank sleeps")
     lab.stoker("lab", "fault", "kill", "n2", "--name", lab.name)
     wait_until(lambda: runs.status()["state"] == "queued", "Slurm misses the node", 90)
-    lab.stoker("lab", "fault", "heal", "n2", "--name", lab.name, timeout=120)
+    lab.stoker("lab", "fault", "heal", "n2", "--name", lab.name)
     assert runs.wait() == f"run {runs.run.name}: done\n"
     assert attempts(runs)[1]["ending"] is None
 
@@ -138,8 +138,8 @@ def test_a_controller_that_is_killed_is_told(lab: Lab):
     wait_for_written_state(lab)
     lab.stoker("lab", "fault", "kill", "controller", "--name", lab.name)
     try:
-        down = lab.stoker("status", job, code=None, timeout=60)
+        down = lab.stoker("status", job, code=None)
         assert down.code in (1, 3)  # gives no answer, or cannot be reached
         assert down.err.startswith("squeue: ")
     finally:
-        lab.stoker("lab", "fault", "heal", "controller", "--name", lab.name, timeout=120)
+        lab.stoker("lab", "fault", "heal", "controller", "--name", lab.name)

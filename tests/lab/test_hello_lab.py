@@ -11,6 +11,7 @@ from conftest import BIN
 from lab_jobs import fault, submit
 from labs import Lab, wait_until
 from links import node
+from running import Process
 
 pytestmark = [pytest.mark.needs("slurm", "namespaces"), pytest.mark.timeout(300)]
 
@@ -30,7 +31,7 @@ def helper(lab: Lab) -> Callable[[str], dict[str, str]]:
 
 
 def hello(lab: Lab, *words: str, code: int = 0, **options) -> dict:
-    said = lab.stoker("hello", "--nodes", "3", "--json", *words, code=code, timeout=200, **options)
+    said = lab.stoker("hello", "--nodes", "3", "--json", *words, code=code, **options)
     return json.loads(said.out) | {"notes": said.err}
 
 
@@ -128,7 +129,7 @@ def test_a_slow_node_is_named_with_its_ways(lab: Lab):
 def test_a_node_whose_cable_breaks_on_the_way_is_named_within_ten_seconds_and_given_up(lab: Lab, helper):
     # The node cuts itself off: from then on no packet of it is acknowledged.
     environment = helper('[ "$SLURMD_NODENAME" = n3 ] && date +%s.%N > cut && ip link set dev eth0 down; exit 0')
-    process = subprocess.Popen(
+    process = Process(
         [BIN / "stoker", "hello", "--nodes", "3", "--json"],
         env=lab.env | environment,
         cwd=lab.shared,
@@ -139,7 +140,7 @@ def test_a_node_whose_cable_breaks_on_the_way_is_named_within_ten_seconds_and_gi
     try:
         first = process.stderr.readline()
         named = time.time()
-        out, err = process.communicate(timeout=200)
+        out, err = process.communicate()
     finally:
         process.kill()
         subprocess.run(
@@ -179,7 +180,7 @@ def test_a_node_that_is_cut_off_before_is_named(lab: Lab):
 
 
 def test_an_interrupt_gives_the_nodes_back(lab: Lab, helper):
-    process = subprocess.Popen(
+    process = Process(
         [BIN / "stoker", "hello", "--nodes", "3"],
         env=lab.env | helper("date > $SLURMD_NODENAME; exec sleep 60"),
         cwd=lab.shared,
@@ -189,7 +190,7 @@ def test_an_interrupt_gives_the_nodes_back(lab: Lab, helper):
     )
     wait_until(lambda: all((lab.shared / f"n{i}").exists() for i in (1, 2, 3)), "all ranks are asked")
     process.terminate()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 130
     assert err.endswith("hello: stopped\n")
     wait_until(lambda: lab.run("squeue", "-h").out == "", "the allocation is gone")

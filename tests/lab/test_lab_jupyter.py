@@ -11,6 +11,7 @@ from urllib.error import HTTPError
 
 import pytest
 from labs import BIN, wait_until
+from running import Process
 from submitted import Runs
 
 pytestmark = [pytest.mark.needs("slurm"), pytest.mark.needs("jupyter")]
@@ -22,7 +23,7 @@ class Session:
     def __init__(self, runs: Runs, *words: str):
         self.runs = runs
         env = runs.lab.env | {"PATH": f"{Path(sys.executable).parent}:{runs.lab.env['PATH']}"}
-        self.process = subprocess.Popen(
+        self.process = Process(
             [BIN / "stoker", "jupyter", "job.yaml", "--json", *words],
             cwd=runs.folder,
             env=env,
@@ -34,7 +35,7 @@ class Session:
         )
         line = self.process.stdout.readline()
         if not line:
-            pytest.fail(f"exit {self.process.wait(30)}: {(runs.folder / 'stderr').read_text()}")
+            pytest.fail(f"exit {self.process.wait()}: {(runs.folder / 'stderr').read_text()}")
         self.told = json.loads(line)
 
     def ask(self, path: str, token: str | None = None) -> tuple[int, str]:
@@ -51,7 +52,7 @@ class Session:
     def close(self) -> None:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(60)
+        self.process.wait()
 
 
 @pytest.fixture
@@ -87,13 +88,13 @@ def test_it_answers_to_its_token_alone_and_ctrl_c_gives_the_allocation_back(sess
         except (FileNotFoundError, ProcessLookupError):
             continue
     os.killpg(session.process.pid, signal.SIGINT)
-    assert session.process.wait(90) == 0
+    assert session.process.wait() == 0
     wait_until(lambda: queue(runs) == "", "the allocation is given back")
 
 
 def test_it_ends_with_its_allocation(session, runs):
     runs.lab.run("scancel", session.told["job"])
-    session.process.wait(90)  # in order or not: Slurm may be faster
+    session.process.wait()  # in order or not: Slurm may be faster
     wait_until(lambda: queue(runs) == "", "the allocation is over")
 
 
@@ -105,7 +106,7 @@ def test_the_allocation_does_not_outlive_whoever_holds_it(session, runs):
 def test_ctrl_c_withdraws_a_job_that_still_waits(runs):
     runs.job("true", "nodes: 1, time: 10m", "slurm: {extra: [--begin=now+1hour]}\n")
     env = runs.lab.env | {"PATH": f"{Path(sys.executable).parent}:{runs.lab.env['PATH']}"}
-    process = subprocess.Popen(
+    process = Process(
         [BIN / "stoker", "jupyter", "job.yaml"],
         cwd=runs.folder,
         env=env,
@@ -116,6 +117,6 @@ def test_ctrl_c_withdraws_a_job_that_still_waits(runs):
     )
     wait_until(lambda: queue(runs), "it waits")
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait() == 130
     assert process.stderr.read().splitlines()[-1] == "jupyter: interrupted before it was there"
     wait_until(lambda: queue(runs) == "", "it is withdrawn")

@@ -153,7 +153,7 @@ def test_the_lab_ends_with_a_killed_owner(labs, when):
         try:
             starting = labs.start("up", "--name", folder.name, "--nodes", "2", "--owner", str(owner.pid))
             if when == "later":
-                assert starting.wait(timeout=120) == 0, starting.stderr.read()
+                assert starting.wait() == 0, starting.stderr.read()
                 labs.slurm(folder, "sbatch", "-N2", "-o", "/dev/null", "--wrap", STUBBORN)
             else:
                 wait_until(lambda: (folder / "etc").exists() or starting.poll() is not None, "the lab is half made")
@@ -161,7 +161,7 @@ def test_the_lab_ends_with_a_killed_owner(labs, when):
         finally:
             os.killpg(owner.pid, signal.SIGKILL)
     wait_until(lambda: not remains.look(folder), "nothing is left")
-    starting.wait(timeout=60)
+    starting.wait()
 
 
 def test_down_takes_away_what_a_crash_left(labs):
@@ -267,7 +267,7 @@ def test_an_interrupted_start_leaves_nothing(labs):
     starting = labs.start("up", "--name", folder.name, "--nodes", "8")
     wait_until(lambda: (folder / "etc").exists() or starting.poll() is not None, "the lab is half made")
     starting.send_signal(signal.SIGINT)
-    code = starting.wait(timeout=60)
+    code = starting.wait()
     if code == 0:  # it was up by then: Ctrl-C came too late
         labs("down", "--name", folder.name, code=0)
     else:

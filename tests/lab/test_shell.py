@@ -5,12 +5,12 @@ import os
 import pty
 import re
 import select
-import subprocess
 import termios
 import time
 
 import pytest
 from labs import BIN
+from running import Process
 from submitted import Runs
 
 pytestmark = pytest.mark.needs("slurm")
@@ -22,7 +22,7 @@ class Typist:
     def __init__(self, runs: Runs, *words: str):
         self.master, slave = pty.openpty()
         self.said = ""
-        self.process = subprocess.Popen(
+        self.process = Process(
             [BIN / "stoker", *words],
             cwd=runs.folder,
             env=runs.lab.env | {"PS1": "$ ", "TERM": "dumb"},
@@ -49,7 +49,7 @@ class Typist:
         os.write(self.master, f"{line}\n".encode())
 
     def end(self) -> int:
-        code = self.process.wait(60)
+        code = self.process.wait()
         os.close(self.master)
         return code
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from labs import Lab, wait_until
+from running import Process
 from submitted import Runs
 
 pytestmark = pytest.mark.needs("slurm")
@@ -119,7 +120,7 @@ def test_scancel_by_hand_is_told_from_an_end_of_its_own(runs: Runs):
 def test_logs_follow_a_run_from_the_queue_to_its_end(runs: Runs):
     runs.job("echo first; sleep 1; echo last", "nodes: 1", "slurm: {extra: [--hold]}")
     job = runs.submit()
-    following = subprocess.Popen(
+    following = Process(
         ["stoker", "logs", "-f", "last"],
         cwd=runs.folder,
         env=runs.lab.env,
@@ -128,7 +129,7 @@ def test_logs_follow_a_run_from_the_queue_to_its_end(runs: Runs):
         text=True,
     )
     runs.lab.run("scontrol", "release", job)
-    out, err = following.communicate(timeout=60)
+    out, err = following.communicate()
     assert out == "[0] first\n[0] last\n"
     assert f"job {job} is queued" in err
 
@@ -236,7 +237,7 @@ def test_a_requeued_job_is_the_next_attempt_of_its_run(runs: Runs):
     job = runs.submit()
     wait_until(lambda: len(runs.processes("sleep")) == 2, "all ranks sleep")
     runs.lab.run("scontrol", "requeue", job)
-    assert runs.stoker("wait", timeout=120).out == f"run {runs.run.name}: done\n"
+    assert runs.stoker("wait").out == f"run {runs.run.name}: done\n"
     assert runs.log(1, attempt=2) == "attempt 2\n"
     now = runs.status()
     assert (now["job"], now["attempts"]) == (job, 2)

@@ -89,7 +89,7 @@ def test_two_ranks_on_each_of_two_nodes_train_the_model_of_four_ranks_on_one(pro
     project.wait(spread, code=None)
 
     here = ["resources.nodes=1", "resources.ranks_per_node=4", f"train.steps={STEPS}"]
-    project.stoker("run", "job.yaml", *(word for text in here for word in ("--set", text)), timeout=120)
+    project.stoker("run", "job.yaml", *(word for text in here for word in ("--set", text)))
     together = project.run
     assert together != spread
     # One sum is off by at most (world - 1) roundings of its terms; the momentum of the first step is the sum. What follows

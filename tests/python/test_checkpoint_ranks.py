@@ -10,6 +10,7 @@ import sys
 import pytest
 import stoker
 import torch
+from running import Process
 from stoker import checkpoint
 
 PROLOGUE = """
@@ -40,8 +41,8 @@ def ranks(tmp_path, module_environment):
             environment["OMP_NUM_THREADS"] = "1"
             command = [sys.executable, "-c", PROLOGUE + code, tmp_path / "ckpt"]
             pipe = subprocess.PIPE
-            processes.append(subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True))
-        told = [process.communicate(timeout=120) for process in processes]
+            processes.append(Process(command, env=environment, stdout=pipe, stderr=pipe, text=True))
+        told = [process.communicate() for process in processes]
         codes = [process.returncode for process in processes]
         assert codes == [expected] * world, "\n".join(err for _, err in told)
         return [out for out, _ in told]

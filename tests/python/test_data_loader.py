@@ -11,6 +11,7 @@ import pytest
 import stoker
 import torch
 from own_datasets import MODES, Fails, Numbers, Squares, loader
+from running import Process
 
 
 @pytest.mark.parametrize("mode", [*MODES, "none"])
@@ -137,20 +138,19 @@ def test_ctrl_c_ends_a_wait_at_once(mode, module_environment):
 import sys, time, torch, stoker
 class Slow(torch.utils.data.Dataset):
     def __len__(self): return 1000
-    def __getitem__(self, index): time.sleep(30); return index
+    def __getitem__(self, index): time.sleep(600); return index
 loader = stoker.DataLoader(Slow(), num_workers=2, mode=sys.argv[1])
 print("waiting", flush=True)
 next(iter(loader))
 """
     command = [sys.executable, "-c", code, mode]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(command, env=module_environment, **pipes)
+    process = Process(command, env=module_environment, **pipes)
     assert process.stdout.readline() == "waiting\n"
     time.sleep(0.3)
-    started = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert "KeyboardInterrupt" in err and time.monotonic() - started < 25  # one item takes 30 s
+    _, err = process.communicate()
+    assert "KeyboardInterrupt" in err
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -12,6 +12,7 @@ import h5py
 import numpy
 import pytest
 import stoker
+from running import Process
 
 
 def cifar(dataset, **options):
@@ -232,7 +233,7 @@ print("waiting", flush=True)
 next(iter(loader))
 print("not interrupted", flush=True)
 """
-    process = subprocess.Popen(
+    process = Process(
         [sys.executable, "-c", code, str(example_dataset)],
         env=module_environment,
         stdout=subprocess.PIPE,
@@ -243,7 +244,7 @@ print("not interrupted", flush=True)
     time.sleep(0.2)  # into the wait; earlier would be interrupted as well
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert out == "" and "KeyboardInterrupt" in err
     assert time.monotonic() - started < 20  # a batch that was waited for would say so
 
@@ -336,7 +337,7 @@ print(os.waitpid(child, 0)[1], 1 + sum(1 for _ in batches))
 def test_a_killed_reader_leaves_nothing_behind(example_dataset, module_environment):
     code = "import sys, stoker\nfor _ in range(10**6):\n  for b in stoker.Loader(sys.argv[1], transform='cifar-train'): print(flush=True)"
     before = sorted(path.name for path in example_dataset.iterdir())
-    process = subprocess.Popen(
+    process = Process(
         [sys.executable, "-c", code, str(example_dataset)], env=module_environment, stdout=subprocess.PIPE
     )
     process.stdout.readline()

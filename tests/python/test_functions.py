@@ -26,7 +26,7 @@ def add(a, b, scale=1):
 def fail(at):
     if os.environ["RANK"] == str(at):
         raise Mistake("no such class: 11", at)
-    time.sleep(60)
+    time.sleep(600)
 
 def place():
     return os.environ["RANK"], os.environ["WORLD_SIZE"], os.environ["SLURMD_NODENAME"]

@@ -38,7 +38,7 @@ def program(prefix) -> Path:
 
 def train(stoker, program: Path, *arguments, **options) -> str:
     process = stoker.start(*arguments, program=program, **options)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate()
     assert process.returncode == 0, out + err
     return out
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import BIN
+from running import Process
 from torch_ranks import REFERENCE, free_port, write_batches
 
 STEPS = BIN / "torch-steps"
@@ -32,7 +33,7 @@ def read_tensors(path: Path) -> dict[tuple[str, str], bytes]:
 
 def run(commands: list[list], environments: list[dict]) -> None:
     processes = [
-        subprocess.Popen(
+        Process(
             [str(word) for word in command],
             env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
             stderr=subprocess.PIPE,
@@ -40,7 +41,7 @@ def run(commands: list[list], environments: list[dict]) -> None:
         )
         for command, environment in zip(commands, environments, strict=True)
     ]
-    outcomes = [(process.communicate(timeout=240)[1], process.returncode) for process in processes]
+    outcomes = [(process.communicate()[1], process.returncode) for process in processes]
     assert all(code == 0 for _, code in outcomes), outcomes
 
 
@@ -75,7 +76,7 @@ class Python:
     def __init__(self, log: Path):
         self.log = log
         with open(log, "w") as errors:
-            self.server = subprocess.Popen(
+            self.server = Process(
                 [sys.executable, REFERENCE, "serve"],
                 env=os.environ | {"OMP_NUM_THREADS": "1"},
                 stdin=subprocess.PIPE,

@@ -13,7 +13,7 @@ def dataset(stoker, example_images):
 
 def find(stoker, *arguments) -> tuple[int, str, str]:
     process = stoker.start("--find-batch", *arguments, program=stoker.train_path)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate()
     return process.returncode, out, err
 
 

@@ -158,7 +158,7 @@ def test_a_language_model_learns_what_follows_what(stoker):
 def outcome(stoker, job: Path, *settings: str) -> tuple[int, str]:
     words = [word for text in settings for word in ("--set", text)]
     process = stoker.start("--job", job, *words, program=stoker.train_path)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     return process.returncode, err
 
 
@@ -296,7 +296,7 @@ def test_switches_of_other_scripts_stand_for_keys_of_the_job(stoker, dataset):
 
 def test_every_switch_of_the_help_is_on_its_page(stoker):
     process = stoker.start("--help", program=stoker.train_path)
-    help_text, _ = process.communicate(timeout=60)
+    help_text, _ = process.communicate()
     page = (REPOSITORY / "docs/commands/train.md").read_text()
     lines = re.findall(r"^  (-\S.*?) {2,}(\S.*)$", help_text, re.M)
     switches = [

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from conftest import BIN
-from running import wait_for
+from running import Process, wait_for
 from torch_ranks import free_port, write_batches
 
 STEPS = BIN / "torch-steps"
 
 
 @pytest.fixture
-def ranks(tmp_path) -> Iterator[list[subprocess.Popen]]:
+def ranks(tmp_path) -> Iterator[list[Process]]:
     """Two ranks that train far longer than any test takes, and have begun."""
     batches = write_batches(tmp_path / "batches", 1, 4, 32, steps=1)
     environment = os.environ | {
@@ -28,7 +28,7 @@ def ranks(tmp_path) -> Iterator[list[subprocess.Popen]]:
         "TRANSPORT": "shm",
     }
     processes = [
-        subprocess.Popen(
+        Process(
             [STEPS, "cost", "cifar-resnet20", "10", "1", batches, tmp_path / f"out-{rank}", "1000000"],
             env=environment | {"RANK": str(rank)},
             stderr=subprocess.PIPE,
@@ -38,10 +38,10 @@ def ranks(tmp_path) -> Iterator[list[subprocess.Popen]]:
     ]
     try:
         for process in processes:
-            wait_for(lambda process=process: has_met_the_other(process), 120)
+            wait_for(lambda process=process: has_met_the_other(process))
         begun = [switches(process) for process in processes]
         for process, count in zip(processes, begun, strict=True):
-            wait_for(lambda process=process, count=count: switches(process) > count + 50, 120)
+            wait_for(lambda process=process, count=count: switches(process) > count + 50)
         yield processes
     finally:
         for process in processes:
@@ -49,12 +49,12 @@ def ranks(tmp_path) -> Iterator[list[subprocess.Popen]]:
             process.communicate()
 
 
-def has_met_the_other(process: subprocess.Popen) -> bool:
+def has_met_the_other(process: Process) -> bool:
     """Whether it has the memory that rank 0 hands out when all have come; before that, loading and polling wait, too."""
     return "/memfd:stoker-ranks" in Path(f"/proc/{process.pid}/maps").read_text()
 
 
-def switches(process: subprocess.Popen) -> int:
+def switches(process: Process) -> int:
     """How often a thread of it has waited for something: in training, for the other rank."""
     total = 0
     for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
@@ -67,7 +67,7 @@ def test_a_killed_rank_is_named_and_leaves_nothing_behind(ranks):
     before = set(os.listdir("/dev/shm"))
     ranks[1].kill()
     started = time.monotonic()
-    _, told = ranks[0].communicate(timeout=120)
+    _, told = ranks[0].communicate()
     assert ranks[0].returncode == 1
     assert re.search(rf"rank 0: .*: rank 1 left \(pid {ranks[1].pid} on .* has died; .* \d+ of \d+ B of \w+", told), (
         told
@@ -78,7 +78,7 @@ def test_a_killed_rank_is_named_and_leaves_nothing_behind(ranks):
 
 def test_a_stopped_rank_is_named_with_its_process(ranks):
     ranks[1].send_signal(signal.SIGSTOP)
-    _, told = ranks[0].communicate(timeout=120)
+    _, told = ranks[0].communicate()
     assert ranks[0].returncode == 1
     assert re.search(rf"rank 0: .*: rank 1 is stopped \(pid {ranks[1].pid} on .*: by a signal, for 10 s;", told), told
 
@@ -88,5 +88,5 @@ def test_a_rank_that_is_stopped_for_a_moment_costs_nothing_but_that_moment(ranks
     time.sleep(1)
     ranks[1].send_signal(signal.SIGCONT)
     count = switches(ranks[0])
-    wait_for(lambda: switches(ranks[0]) > count + 50, 60)
+    wait_for(lambda: switches(ranks[0]) > count + 50)
     assert [rank.poll() for rank in ranks] == [None, None]

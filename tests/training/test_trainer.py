@@ -21,7 +21,7 @@ def dataset(stoker, example_images):
 
 def train_alone(stoker, *arguments, **options):
     process = stoker.start(*arguments, program=stoker.train_path, **options)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     return process.returncode, out, err
 
 
@@ -94,7 +94,7 @@ def test_validation_counts_each_sample_once_on_any_number_of_ranks(stoker, examp
             for rank in range(world)
         ]
         for process in ranks:
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate()
             assert (process.returncode, err) == (0, "")
         (row,) = rows(attempt / "epochs.csv")
         found.append(row)
@@ -113,7 +113,7 @@ def test_a_signal_stops_after_a_checkpoint_and_resume_ends_as_if_undisturbed(sto
     process = stoker.start("run", job)
     run = trained.wait_for_steps(stoker.folder, 3).parents[1]
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert process.returncode == 75, out + err
     assert "stopped at epoch 1 step " in out
     (stopped,) = trained.steps(run)
@@ -128,7 +128,7 @@ def test_an_interrupt_stops_after_a_checkpoint(stoker, dataset, number):
     process = stoker.start("run", job)
     run = trained.wait_for_steps(stoker.folder, 3).parents[1]
     process.send_signal(number)
-    code, err = finish(process, 60)
+    code, err = finish(process)
     assert code == 75, err
     assert f"interrupted by {number.name}, stopped after a checkpoint" in err
     assert len(trained.steps(run)) == 1
@@ -136,7 +136,7 @@ def test_an_interrupt_stops_after_a_checkpoint(stoker, dataset, number):
 
 def test_little_time_left_stops_after_a_checkpoint(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 100, more="validate_every: 0")
-    done = stoker("run", job, "--set", "resources.time=8s", timeout=60)
+    done = stoker("run", job, "--set", "resources.time=8s")
     assert done.code == 75, done
     assert ": little time left" in done.out
     assert len(trained.steps(trained.the_run(stoker.folder))) == 1
@@ -148,7 +148,7 @@ def test_a_rank_that_dies_is_named_by_the_others(stoker, dataset):
     attempt = trained.wait_for_steps(stoker.folder, 2)
     pids = {event["rank"]: event["pid"] for event in trained.events(attempt, "rank_started")}
     os.kill(pids[2], signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate()
     assert process.returncode == 137
     logs = "".join((attempt / f"rank-000{rank}.log").read_text() for rank in range(2))
     assert ": rank 2 left (" in logs
@@ -160,7 +160,7 @@ def test_damage_that_one_rank_reads_is_told_by_all(stoker, dataset):
     data[len(data) // 2] ^= 1
     shard.write_bytes(data)
     job = trained.write_job(stoker.folder, dataset, 1, "1 steps")
-    done = stoker("run", job, code=1, timeout=120)
+    done = stoker("run", job, code=1)
     said = re.search(r"train-000000\.tar: sample '\S+' \(jpg\): CRC-32C expected \w+, found \w+", done.err)[0]
     attempt = trained.the_run(stoker.folder) / "attempts/1"
     logs = {(attempt / f"rank-000{rank}.log").read_text().splitlines()[-1] for rank in range(2)}
@@ -192,14 +192,14 @@ def test_alone_it_saves_where_the_job_says_and_goes_on_from_there(stoker, datase
 @pytest.mark.needs("mount")
 def test_a_full_disk_under_the_records_is_a_warning(stoker, dataset, tmpfs):
     disk = tmpfs("1M")
-    job = trained.write_job(stoker.folder, dataset, 9, more="validate_every: 0")
+    job = trained.write_job(stoker.folder, dataset, 1, more="validate_every: 0")
     attempt = disk / "1"
     attempt.mkdir()
     room = os.statvfs(disk)
-    # Seven pages are left: the files can be made, and 180 steps fill more.
+    # Seven pages are left: the files can be made, and 320 steps fill more.
     (disk / "filler").write_bytes(bytes((room.f_bavail - 7) * room.f_bsize))
-    code, out, err = train_alone(stoker, "--job", job, env={"STOKER_ATTEMPT_DIR": attempt})
-    assert (code, "epoch 9/9" in out) == (0, True), err
+    code, out, err = train_alone(stoker, "--job", job, "--set", "train.batch=1", env={"STOKER_ATTEMPT_DIR": attempt})
+    assert (code, "epoch 1/1" in out) == (0, True), err
     assert re.fullmatch(
         rf"rank 0: record: {re.escape(str(attempt))}/\S+: no space left on device; the training goes on, "
         r"and what it records from step \d+ on has gaps\n",
@@ -303,7 +303,7 @@ def test_data_that_do_not_come_are_named_by_the_loader(stoker, dataset, split, p
     job = trained.write_job(stoker.folder, dataset, 1)
     settings = ["--set", "timeouts.data=2s", "--set", "timeouts.stall=1m", "--set", "train.batch=80"]
     started = time.monotonic()
-    done = stoker("run", job, *settings, timeout=50)
+    done = stoker("run", job, *settings)
     assert time.monotonic() - started < 40
     assert done.code == 1
     assert re.search(
@@ -319,7 +319,7 @@ def test_data_that_do_not_come_end_the_run_when_the_loader_is_more_patient(stoke
     freeze(dataset, "train")
     job = trained.write_job(stoker.folder, dataset, 1)
     settings = ["--set", "timeouts.data=1m", "--set", "timeouts.stall=4s"]
-    done = stoker("run", job, *settings, code=1, timeout=50)
+    done = stoker("run", job, *settings, code=1)
     assert "loader:" not in done.err
     assert re.search(
         r"^rank [01] \(\S+\) made no progress for [\d.]+ s at epoch 1 step 1, phase data \(timeouts\.stall\)$",
@@ -336,7 +336,7 @@ def test_a_frozen_rank_among_three_is_named_by_the_run(stoker, dataset):
     pids = {event["rank"]: event["pid"] for event in trained.events(attempt, "rank_started")}
     os.kill(pids[2], signal.SIGSTOP)
     started = time.monotonic()
-    code, err = finish(process, 60)
+    code, err = finish(process)
     assert time.monotonic() - started < 30
     assert code == 1
     told, ended, others = err[1:4]

@@ -55,7 +55,7 @@ def train_ranks(stoker: Stoker, world: int, *arguments, env: dict | None = None)
         stoker.start(*arguments, program=stoker.train_path, env=place | {"RANK": rank} | (env or {}))
         for rank in range(world)
     ]
-    said = [process.communicate(timeout=120) for process in ranks]
+    said = [process.communicate() for process in ranks]
     for process, (out, err) in zip(ranks, said, strict=True):
         if process.returncode != 0:
             pytest.fail(f"{process.args}: exit {process.returncode}\nstdout:\n{out}\nstderr:\n{err}")
@@ -95,7 +95,7 @@ def stop_after(stoker: Stoker, job: Path, count: int, *arguments: str) -> Path:
     process = stoker.start("run", job, *arguments)
     run = wait_for_steps(stoker.folder, count).parents[1]
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert process.returncode == 75, out + err
     return run
 
