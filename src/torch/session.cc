@@ -9,7 +9,7 @@
 #include "checkpoint/catalog.h"
 #include "torch/trainer/environment.h"
 #include "torch/trainer/learn/batch_tensors.h"
-#include "torch/trainer/recorder.h"
+#include "torch/trainer/report/recorder.h"
 #include "torch/trainer/saving.h"
 #include "torch/trainer/setup/meeting_place.h"
 #include "torch/trainer/stop.h"

@@ -11,7 +11,7 @@
 #include "torch/communication/advice.h"
 #include "torch/edge.h"
 #include "torch/trainer/learn/numerics.h"
-#include "torch/trainer/progress_line.h"
+#include "torch/trainer/report/progress.h"
 #include "torch/trainer/setup/datasets.h"
 #include "torch/trainer/setup/setup.h"
 #include "torch/trainer/validation.h"
@@ -52,6 +52,7 @@ class Training::Loop {
         stop_(signals, environment.deadline),
         parts_(std::move(parts)),
         place_(parts_->place),
+        progress_(train_, environment_, unit_of(parts_->form.input), voice_),
         since_save_(parts_->begun) {}
 
   Result<Ending> run();
@@ -76,10 +77,12 @@ class Training::Loop {
   void tell_of_published();
   void warn_of_records(const Status& written);
   Result<EpochSums> summed() const;
-  void report_progress(const StepRow& row);
   void advise_on_exchanges();
   Result<Ending> finish(EpochEnd end);
   std::int64_t steps_per_epoch() const { return steps_of(train_, parts_->loader->batches_per_epoch()); }
+  std::int64_t steps_of_epoch() const {
+    return steps_of(train_, parts_->loader->batches_per_epoch() - parts_->loader->batches_left());
+  }
 
   const job::Job job_;
   const job::TrainOptions& train_;
@@ -90,10 +93,9 @@ class Training::Loop {
 
   Place place_;         ///< after the last step; `sums` are those carried over from an earlier attempt
   EpochSums own_sums_;  ///< this rank's, of this epoch and attempt
+  Progress progress_;
   Stopwatch epoch_watch_;
   Stopwatch since_save_;
-  Stretch attempt_;
-  Stretch since_line_;  ///< of progress
   bool lacks_records_ = false;
 };
 
@@ -141,7 +143,7 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     stop_.saw_step(row.step_s);
     parts_->group->saw_step(row.step_s);
     warn_of_records(parts_->recorder.step(row));
-    report_progress(row);
+    progress_.step(row, steps_of_epoch(), steps_per_epoch());
     if ((orders & kStop) != 0) return EpochEnd::stopped;
     // With nothing left of the epoch, its end comes first.
     if (has_enough_steps() && parts_->loader->batches_left() > 0) return EpochEnd::enough;
@@ -331,36 +333,14 @@ Result<Scores> Training::Loop::validate_model(EpochRow& row) {
   return scores;
 }
 
-void Training::Loop::report_progress(const StepRow& row) {
-  attempt_.add(row);
-  if (!is_first() || train_.print_every == 0) return;
-  since_line_.add(row);
-  const std::int64_t per_epoch = steps_per_epoch();
-  const std::int64_t in_epoch =
-      steps_of(train_, parts_->loader->batches_per_epoch() - parts_->loader->batches_left());
-  if (in_epoch % train_.print_every != 0 && in_epoch != per_epoch) return;
-  std::int64_t left = train_.epochs * per_epoch - row.epoch * per_epoch - in_epoch;
-  if (train_.steps) left = std::min(left, static_cast<std::int64_t>(*train_.steps) - row.step);
-  const double per_step_s = attempt_.seconds / static_cast<double>(attempt_.steps);
-  voice_.progress(
-      progress_line({.epoch = row.epoch + 1,
-                     .epochs = train_.epochs,
-                     .step = in_epoch,
-                     .steps = per_epoch,
-                     .world_size = environment_.world_size.value,
-                     .unit = unit_of(parts_->form.input),
-                     .seconds_left = per_step_s * static_cast<double>(std::max<std::int64_t>(0, left)),
-                     .stretch = since_line_}));
-  since_line_ = {};
-}
-
 // Said once, at the end; a rank that leaves before is somebody else's word.
 void Training::Loop::advise_on_exchanges() {
   constexpr std::int64_t kLeastSteps = 50;  // the first ones are not like the others
-  if (environment_.world_size.value == 1 || attempt_.steps < kLeastSteps) return;
-  const auto steps = static_cast<double>(attempt_.steps);
+  const Stretch& attempt = progress_.attempt();
+  if (environment_.world_size.value == 1 || attempt.steps < kLeastSteps) return;
+  const auto steps = static_cast<double>(attempt.steps);
   const auto told =
-      parts_->group->gather(facts_text({attempt_.seconds / steps, attempt_.communication_s / steps}));
+      parts_->group->gather(facts_text({attempt.seconds / steps, attempt.communication_s / steps}));
   if (!told.ok() || !is_first()) return;
   std::vector<ExchangeFacts> ranks;
   for (const std::string& text : *told) ranks.push_back(parse_facts(text));

@@ -7,8 +7,8 @@
 #include "base/status.h"
 #include "job/job.h"
 #include "torch/trainer/environment.h"
+#include "torch/trainer/report/voice.h"
 #include "torch/trainer/stop.h"
-#include "torch/trainer/voice.h"
 
 namespace stoker::torch {
 

@@ -17,7 +17,7 @@
 #include "torch/optim/gradients.h"
 #include "torch/optim/optimizer.h"
 #include "torch/trainer/learn/batch_tensors.h"
-#include "torch/trainer/recorder.h"
+#include "torch/trainer/report/recorder.h"
 
 namespace stoker::torch {
 

@@ -20,9 +20,9 @@
 #include "torch/trainer/learn/batch_tensors.h"
 #include "torch/trainer/learn/learner.h"
 #include "torch/trainer/learn/rate_plan.h"
-#include "torch/trainer/recorder.h"
+#include "torch/trainer/report/recorder.h"
+#include "torch/trainer/report/voice.h"
 #include "torch/trainer/saving.h"
-#include "torch/trainer/voice.h"
 
 namespace stoker::torch {
 

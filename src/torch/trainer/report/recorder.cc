@@ -1,4 +1,4 @@
-#include "torch/trainer/recorder.h"
+#include "torch/trainer/report/recorder.h"
 
 #include <iterator>
 

@@ -1,4 +1,4 @@
-#include "torch/trainer/progress_line.h"
+#include "torch/trainer/report/progress_line.h"
 
 #include <gtest/gtest.h>
 

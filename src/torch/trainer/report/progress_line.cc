@@ -1,10 +1,10 @@
-#include "torch/trainer/progress_line.h"
+#include "torch/trainer/report/progress_line.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
-#include "torch/trainer/recorder.h"
+#include "torch/trainer/report/recorder.h"
 
 namespace stoker::torch {
 
