@@ -155,6 +155,7 @@ def main() -> None:
             break
     if rank == 0 and options.save:
         torch.save(model.module.state_dict(), options.save)
+    dist.barrier()  # by then gloo's threads have let go of all tensors: one that comes late would abort the process
     dist.destroy_process_group()
 
 

@@ -167,6 +167,12 @@ constexpr FailureRule kPythonRules[] = {
     {"interrupted", outside, "KeyboardInterrupt", R"(^KeyboardInterrupt)",
      "somebody pressed Ctrl-C, or the scheduler sent SIGINT", "", "", "KeyboardInterrupt",
      "source of CPython"},
+    // Its threads hold tensors, and give them back when the interpreter is on its way out.
+    {"thread-at-exit", general, "terminate called without an active exception", "",
+     "a thread was still at work when the program ended: in a script with torch.distributed mostly one of "
+     "gloo's, after the work itself was done",
+     "torch.distributed.destroy_process_group() as the script's last line", "",
+     "terminate called without an active exception", "pytorch/pytorch#179291; pytorch/pytorch#38230"},
     {"assertion", general, "AssertionError", R"(^AssertionError(?:: (.*))?$)",
      "an assertion of the program does not hold {frame}: {1}", "", "",
      "AssertionError: batch size must divide", "source of CPython"},
