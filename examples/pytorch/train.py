@@ -155,7 +155,7 @@ def main() -> None:
             break
     if rank == 0 and options.save:
         torch.save(model.module.state_dict(), options.save)
-    dist.barrier()  # by then gloo's threads have let go of all tensors: one that comes late would abort the process
+    dist.barrier()  # time for gloo's threads to let go of tensors: one that does so late would abort the process
     dist.destroy_process_group()
 
 

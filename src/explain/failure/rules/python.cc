@@ -171,7 +171,7 @@ constexpr FailureRule kPythonRules[] = {
     {"thread-at-exit", general, "terminate called without an active exception", "",
      "a thread was still at work when the program ended: in a script with torch.distributed mostly one of "
      "gloo's, after the work itself was done",
-     "torch.distributed.destroy_process_group() as the script's last line", "",
+     "barrier() and destroy_process_group() of torch.distributed as the script's last lines", "",
      "terminate called without an active exception", "pytorch/pytorch#179291; pytorch/pytorch#38230"},
     {"assertion", general, "AssertionError", R"(^AssertionError(?:: (.*))?$)",
      "an assertion of the program does not hold {frame}: {1}", "", "",
