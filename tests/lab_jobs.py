@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from labs import Lab, wait_until
+from labs import Lab
+from running import wait_until
 
 PROBE = Path(__file__).with_name("lab") / "probe.py"
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 import needs
 import pytest
 from lab_jobs import fault, in_force, start_trapping, submit
-from labs import Lab, start_lab, stop_lab, wait_until
+from labs import Lab, start_lab, stop_lab
+from running import wait_until
 
 LIMIT = 180  # seconds, on a machine with much else to do
 

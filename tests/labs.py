@@ -18,6 +18,7 @@ from pathlib import Path
 import needs
 import pytest
 import remains
+from running import PATIENCE, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")
@@ -31,19 +32,6 @@ class Completed:
     code: int
     out: str
     err: str
-
-
-def wait_until(is_true: Callable[[], object], what: str, timeout: float = 150, every: float = 0.05) -> object:
-    """Looks again and again until `is_true()` gives something true, which is returned; fails the test after `timeout`.
-
-    On a busy machine Slurm alone may take a minute to start a job; a limit that is long costs nothing where all is well.
-    """
-    deadline = time.monotonic() + timeout
-    while not (found := is_true()):
-        if time.monotonic() > deadline:
-            pytest.fail(f"not within {timeout:g} s: {what}")
-        time.sleep(every)
-    return found
 
 
 class Lab:
@@ -65,7 +53,7 @@ class Lab:
             "STOKER_SLURM_CALLS_PER_S": "0",  # tests ask in loops
         }
 
-    def run(self, *command: str | Path, code: int | None = 0, timeout: float = 120, **options) -> Completed:
+    def run(self, *command: str | Path, code: int | None = 0, timeout: float = PATIENCE, **options) -> Completed:
         """Runs a command to its end and fails unless it exits with `code` (None: with any). Options: cwd, env (added)."""
         environment = self.env | {k: str(v) for k, v in (options.pop("env", None) or {}).items()}
         settings = {"cwd": self.shared, "stdin": subprocess.DEVNULL} | options
@@ -112,7 +100,7 @@ class Lab:
         found = re.search(r"\bJobState=(\w+)", shown.out)
         return found[1] if found else ""
 
-    def wait_for(self, job: str, *states: str, timeout: float = 150) -> str:
+    def wait_for(self, job: str, *states: str, timeout: float = PATIENCE) -> str:
         """Waits until the job is in one of the states (none given: until it has ended), and gives that."""
         wanted = set(states) or ENDED
 

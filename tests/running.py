@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 # How long a test waits, in seconds, for what comes by itself where all is well: only what hangs takes so long, however
 # busy the machine. What a run has to end lives longer (`sleep 600`), so that nothing ends by itself in the meantime.
 # Below pytest's own limit, so that the test says what it waited for.
@@ -102,14 +104,19 @@ def processes_of(program: str, **variables: object) -> list[int]:
     return found
 
 
-def wait_for(what: Callable[[], object], seconds: float = PATIENCE) -> object:
-    """The first true value of `what`; fails after `seconds`."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if value := what():
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"did not come within {seconds} s")
+def wait_until(is_true: Callable[[], object], what: str, timeout: float = PATIENCE, every: float = 0.05) -> object:
+    """Looks again and again until `is_true()` gives something true, which is returned; fails the test after `timeout`."""
+    deadline = time.monotonic() + timeout
+    while not (found := is_true()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {timeout:g} s: {what}")
+        time.sleep(every)
+    return found
+
+
+def wait_for(what: Callable[[], object]) -> object:
+    """The first true value of `what`, which may be true for a moment only."""
+    return wait_until(what, "what the test waits for", every=0.02)
 
 
 def python(folder: Path, name: str, text: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from labs import Completed, Lab, wait_until
-from running import processes_of
+from labs import Completed, Lab
+from running import processes_of, wait_until
 
 
 class Runs:

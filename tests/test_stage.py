@@ -98,7 +98,7 @@ def test_results_come_back_also_from_a_run_that_failed(stoker):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_results_come_back_after_a_signal(stoker, number: int):
-    write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 100", "back: ['0', '1']")
+    write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 600", "back: ['0', '1']")
     run = stoker.start("run", "job.yaml")
     folder = stoker.folder / "local"
     wait_for(lambda: sorted(path.read_text() for path in folder.glob("*/[01]")) == ["0\n", "1\n"])
@@ -111,7 +111,7 @@ def test_results_come_back_after_a_signal(stoker, number: int):
 
 
 def test_results_come_back_when_the_run_is_killed_outright(stoker):
-    write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 100", "back: ['0']")
+    write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 600", "back: ['0']")
     run = stoker.start("run", "job.yaml")
     wait_for(lambda: [p.read_text() for p in (stoker.folder / "local").glob("*/0")])
     os.kill(run.pid, signal.SIGKILL)

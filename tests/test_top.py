@@ -26,7 +26,7 @@ def test_ranks_are_told_with_their_speed_and_shares(stoker):
 
 
 def test_a_command_that_records_nothing_is_told_by_the_machine(stoker):
-    job = Job(stoker.folder, "sleep 100")
+    job = Job(stoker.folder, "sleep 600")
     stoker.start("run", "job.yaml")
 
     def cores() -> list:

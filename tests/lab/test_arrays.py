@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from lab_jobs import COUNTER
-from labs import wait_until
+from running import wait_until
 from submitted import Runs
 
 pytestmark = [pytest.mark.needs("slurm"), pytest.mark.timeout(600)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab_jobs import COUNTER, fault
-from labs import wait_until
+from running import wait_until
 from submitted import Runs
 from test_training import copy_small_dataset, weights
 from test_training import submit as submit_main_job

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from lab_jobs import fault
-from labs import wait_until
+from running import wait_until
 from submitted import Runs
 
 pytestmark = [pytest.mark.needs("slurm", "namespaces"), pytest.mark.timeout(300)]

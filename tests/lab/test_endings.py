@@ -5,7 +5,8 @@ import re
 
 import pytest
 from lab_jobs import wait_for_written_state
-from labs import Lab, wait_until
+from labs import Lab
+from running import wait_until
 from submitted import Runs
 
 pytestmark = pytest.mark.needs("slurm")

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 from lab_jobs import fault
-from labs import Lab, wait_until
+from labs import Lab
+from running import wait_until
 from submitted import Runs
 
 pytestmark = pytest.mark.needs("slurm")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from lab_jobs import fault
-from labs import Lab, wait_until
+from labs import Lab
+from running import wait_until
 from submitted import Runs
 
 pytestmark = pytest.mark.needs("slurm")

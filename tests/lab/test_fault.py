@@ -18,7 +18,7 @@ from lab_jobs import (
     submit,
     wait_for_written_state,
 )
-from labs import wait_until
+from running import wait_until
 
 pytestmark = pytest.mark.needs("slurm", "namespaces")
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 from conftest import BIN
 from lab_jobs import fault, submit
-from labs import Lab, wait_until
+from labs import Lab
 from links import node
-from running import Process
+from running import Process, wait_until
 
 pytestmark = [pytest.mark.needs("slurm", "namespaces"), pytest.mark.timeout(300)]
 
@@ -182,7 +182,7 @@ def test_a_node_that_is_cut_off_before_is_named(lab: Lab):
 def test_an_interrupt_gives_the_nodes_back(lab: Lab, helper):
     process = Process(
         [BIN / "stoker", "hello", "--nodes", "3"],
-        env=lab.env | helper("date > $SLURMD_NODENAME; exec sleep 60"),
+        env=lab.env | helper("date > $SLURMD_NODENAME; exec sleep 600"),
         cwd=lab.shared,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labs import BIN, Completed, Lab, wait_until
+from labs import BIN, Completed, Lab
+from running import wait_until
 
 pytestmark = [pytest.mark.needs("slurm"), pytest.mark.needs("sshd")]
 

@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from labs import Lab, start_lab, stop_lab, wait_until
+from labs import Lab, start_lab, stop_lab
 from places import SOMEBODY, in_mode, unique
+from running import wait_until
 
 pytestmark = pytest.mark.needs("slurm")
 

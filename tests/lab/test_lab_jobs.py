@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from labs import Lab, wait_until
+from labs import Lab
+from running import wait_until
 
 pytestmark = pytest.mark.needs("slurm")
 

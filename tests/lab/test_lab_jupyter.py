@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 import pytest
-from labs import BIN, wait_until
-from running import Process
+from labs import BIN
+from running import Process, wait_until
 from submitted import Runs
 
 pytestmark = [pytest.mark.needs("slurm"), pytest.mark.needs("jupyter")]

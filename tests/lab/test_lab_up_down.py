@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 import remains
-from labs import wait_until
 from places import SOMEBODY, Labs, in_mode, kill_all_of
+from running import wait_until
 
 pytestmark = pytest.mark.needs("slurm")
 

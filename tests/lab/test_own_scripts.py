@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from labs import wait_until
+from running import wait_until
 from submitted import Runs
 
 pytestmark = pytest.mark.needs("slurm")

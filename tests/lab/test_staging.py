@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from labs import wait_until
+from running import wait_until
 from submitted import Runs
 
 pytestmark = pytest.mark.needs("slurm")

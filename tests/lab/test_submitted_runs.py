@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from labs import Lab, wait_until
-from running import Process
+from labs import Lab
+from running import Process, wait_until
 from submitted import Runs
 
 pytestmark = pytest.mark.needs("slurm")

@@ -14,7 +14,7 @@ import pytest
 import safetensors_files
 from conftest import REPOSITORY
 from lab_jobs import fault
-from labs import wait_until
+from running import wait_until
 from submitted import Runs
 
 pytestmark = [pytest.mark.needs("slurm"), pytest.mark.timeout(600)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import safetensors_files
-from labs import wait_until
+from running import wait_until
 from submitted import Runs
 from test_training import copy_small_dataset
 

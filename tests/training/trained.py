@@ -87,7 +87,7 @@ def wait_for_steps(folder: Path, count: int) -> Path:
                 return metrics.parent
         return None
 
-    return wait_for(attempt, 60)
+    return wait_for(attempt)
 
 
 def stop_after(stoker: Stoker, job: Path, count: int, *arguments: str) -> Path:
